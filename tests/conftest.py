@@ -11,6 +11,8 @@ import pytest
 from hypothesis import settings
 from load_app import load_app
 
+BACKEND = os.environ["KERAS_BACKEND"]  # programs change the variable
+
 # The same inputs in each run; `make attack` takes more of them, and others.
 settings.register_profile("short", max_examples=60, derandomize=True, deadline=None, database=None)
 settings.register_profile("attack", max_examples=20_000, deadline=None, database=None)
@@ -38,7 +40,7 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_runtest_setup(item):
-    if item.get_closest_marker("once") and os.environ["KERAS_BACKEND"] != "torch":
+    if item.get_closest_marker("once") and BACKEND != "torch":
         pytest.skip("the same on every backend; runs on PyTorch")
 
 

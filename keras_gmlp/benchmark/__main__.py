@@ -1,4 +1,4 @@
-"""Measures a speed next to that of other packages or of older versions, as a Markdown table.
+"""Measures next to other packages, older versions or other ways, as a Markdown table.
 
     python -m keras_gmlp.benchmark training --timm --backends torch
     python -m keras_gmlp.benchmark text --presets bert_nano gmlp_nano amlp_nano
@@ -6,6 +6,7 @@
     python -m keras_gmlp.benchmark masking
     python -m keras_gmlp.benchmark augmentation
     python -m keras_gmlp.benchmark reading --images 200000 --batches 60
+    python -m keras_gmlp.benchmark own_images photos/
 
 `python -m keras_gmlp.benchmark NAME --help` explains one of them. OMP_NUM_THREADS limits threads.
 """
@@ -16,13 +17,15 @@ import sys
 from pathlib import Path
 
 from keras_gmlp.benchmark import harness
+from keras_gmlp.benchmark.accuracy import OwnImages
 from keras_gmlp.benchmark.input_speed import AugmentationSpeed, MaskingSpeed, ReadingSpeed
 from keras_gmlp.benchmark.training_speed import DeviceSpeed, TextSpeed, TrainingSpeed
 
 WORKLOADS = (
     *(TrainingSpeed(), TextSpeed(), DeviceSpeed()),
-    *(MaskingSpeed(), AugmentationSpeed(), ReadingSpeed()),
+    *(MaskingSpeed(), AugmentationSpeed(), ReadingSpeed(), OwnImages()),
 )
+ROUNDS = {"--rounds": (3, "of all candidates")}
 
 
 def describe(default, text):
@@ -42,7 +45,7 @@ def main(arguments=None):
         text = inspect.getdoc(workload)
         first = text.splitlines()[0]
         own = commands.add_parser(workload.name, help=first, description=text, **style)
-        for name, given in {**workload.options, "--rounds": (3, "of all candidates")}.items():
+        for name, given in {**ROUNDS, **workload.options}.items():
             own.add_argument(name, **(given if isinstance(given, dict) else describe(*given)))
         own.add_argument("--seconds", type=float, help="limit of a measurement; default: none")
         own.add_argument("--candidate", help=argparse.SUPPRESS)
@@ -50,7 +53,7 @@ def main(arguments=None):
         own.set_defaults(workload=workload, parser=own)
     options = parser.parse_args(arguments)
     for name, value in vars(options).items():
-        if isinstance(value, int) and not isinstance(value, bool) and value < 1:
+        if type(value) is int and value < 1 and name != "seed":
             options.parser.error(f"--{name} must be at least 1; received {value}")
     return harness.run(options.workload, options, arguments)
 

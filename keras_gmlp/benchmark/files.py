@@ -10,6 +10,8 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
+
 from keras_gmlp.benchmark.harness import run_python
 from keras_gmlp.models import presets
 from keras_gmlp.models.saved import model_path
@@ -89,6 +91,7 @@ def timm_architecture(preset):
 def _main(source, scratch, *formats):
     """Prints the arguments of a `Model` as JSON, then a line for each format."""
     from keras_gmlp.evaluation.flops import count_flops, random_model
+    from keras_gmlp.export.formats import export
     from keras_gmlp.inference import images as inference
     from keras_gmlp.models.precision import in_float32
     from keras_gmlp.utils.card import read_card
@@ -117,26 +120,18 @@ def _main(source, scratch, *formats):
         "architecture": timm_architecture(preset),
     }
     print(json.dumps(description), flush=True)
+    # Noise will do: the ranges of the integers do not change their speed.
+    shape = (CALIBRATION, *model.input_shape[1:])
+    noise = np.random.default_rng(0).integers(0, 256, shape, "uint8")
     for name in formats:
         exported = run and run / FORMATS[name]
         found = {"path": str(exported)}
         if not exported or not exported.exists():
-            found = _export(name, model, scratch)
+            try:
+                found = {"path": str(export(model, scratch, [name], calibration=noise)[name])}
+            except (ValueError, RuntimeError, ImportError) as error:
+                found = {"error": first_line(error)}
         print(json.dumps({"format": name, **found}), flush=True)
-
-
-def _export(name, model, scratch):
-    import numpy as np
-
-    from keras_gmlp.export.formats import export
-
-    # Noise will do: the ranges of the integers do not change their speed.
-    shape = (CALIBRATION, *model.input_shape[1:])
-    noise = np.random.default_rng(0).integers(0, 256, shape, "uint8")
-    try:
-        return {"path": str(export(model, scratch, [name], calibration=noise)[name])}
-    except (ValueError, RuntimeError, ImportError) as error:
-        return {"error": first_line(error)}
 
 
 if __name__ == "__main__":

@@ -28,6 +28,9 @@ FIGURES = {  # of a measurement: how the table writes them
     "ratio": ("relative", "{:.2f}"),
     "share": ("share of peak", "{:.1%}"),
     "memory": ("memory, MB", "{:,.0f}"),
+    "accuracy": ("test accuracy", "{:.2%}"),
+    "epochs": ("epochs", "{:g}"),
+    "seconds": ("seconds", "{:.1f}"),
 }
 
 
@@ -48,7 +51,7 @@ class Workload:
     options: typing.ClassVar = {}  # by name a default and a help, or arguments of `add_argument`
     unit = "images/s"
     versions = ("keras", "tensorflow-cpu", "tensorflow", "jax", "torch", "timm")
-    compared = "clock"  # the figure whose ratio the table has
+    compared = "clock"  # the figure whose ratio the table has, or None
 
     def prepare(self, options, folder):
         """Writes what the candidates read to a folder."""
@@ -124,7 +127,7 @@ def to_table(found, references, unit, compared):
     for name, measured in found.items():
         rows[name] = {key: statistics.median(m[key] for m in measured) for key in measured[0]}
         reference = found.get(references[name])
-        if len(found) > 1 and reference:
+        if compared and len(found) > 1 and reference:
             pairs = zip(measured, reference, strict=True)
             rows[name]["ratio"] = statistics.median(m[compared] / r[compared] for m, r in pairs)
     shown = {key: of for key, of in FIGURES.items() if any(key in row for row in rows.values())}

@@ -1,7 +1,8 @@
 """What else a machine does, read from Linux; unknown on other systems."""
 
-import dataclasses
+import contextlib
 import os
+import typing
 from pathlib import Path
 
 STAT = Path("/proc/stat")
@@ -10,8 +11,7 @@ CONTAINER = Path("/sys/fs/cgroup")  # limits, as a container sees them
 BUSY = 0.1  # largest share of others' CPU time, and spread of a measurement, on a quiet machine
 
 
-@dataclasses.dataclass(frozen=True)
-class Snapshot:
+class Snapshot(typing.NamedTuple):
     """CPU time so far, in core seconds."""
 
     total: float  # of all cores, idle or not
@@ -24,8 +24,7 @@ def snapshot(children=()):
     if not STAT.exists():
         return None
     ticks = os.sysconf("SC_CLK_TCK")
-    times = os.times()
-    own = times.user + times.system + times.children_user + times.children_system
+    own = sum(os.times()[:4])  # of this process and of children that ended
     stats = [Path(f"/proc/{child}/stat") for child in children]
     own += sum(process_ticks(stat.read_text()) for stat in stats if stat.exists()) / ticks
     total, busy = machine_ticks(STAT.read_text())
@@ -34,11 +33,9 @@ def snapshot(children=()):
 
 def machine_ticks(text):
     """Reads the `(total, busy)` ticks of all cores from the text of /proc/stat."""
-    user, nice, system, idle, waiting, interrupts, soft, stolen = (
-        int(number) for number in text.splitlines()[0].split()[1:9]
-    )
-    busy = user + nice + system + interrupts + soft + stolen
-    return busy + idle + waiting, busy
+    # user, nice, system, idle, waiting for disks, interrupts, soft interrupts, stolen
+    ticks = [int(number) for number in text.splitlines()[0].split()[1:9]]
+    return sum(ticks), sum(ticks) - ticks[3] - ticks[4]
 
 
 def process_ticks(text):
@@ -48,7 +45,7 @@ def process_ticks(text):
 
 
 def others_share(spans):
-    """Returns the share of CPU time that other processes took."""
+    """Returns the share of CPU time that other processes took between pairs of snapshots."""
     if not spans or any(None in span for span in spans):
         return None
     total = sum(after.total - before.total for before, after in spans)
@@ -58,26 +55,16 @@ def others_share(spans):
 
 def available_memory():
     """Returns the bytes available without swapping, or `None` if unknown."""
-    left = [size for size in (_memory("MemAvailable"), _left_to_container()) if size is not None]
-    return min(left, default=None)
-
-
-def total_memory():
-    """Returns the bytes of the machine's memory, or `None` if unknown."""
-    return _memory("MemTotal")
-
-
-def _left_to_container():
-    """Returns the bytes left below the limit of a cgroup v2, or `None` without a limit."""
-    try:
+    left = [read_memory("MemAvailable")]
+    with contextlib.suppress(OSError, ValueError, KeyError):  # no cgroup v2, or a limit of "max"
         limit, used = (int((CONTAINER / f"memory.{n}").read_text()) for n in ("max", "current"))
         lines = (CONTAINER / "memory.stat").read_text().splitlines()
         files = int(dict(line.split() for line in lines)["inactive_file"])
-    except (OSError, ValueError, KeyError):  # no such group, or a limit of "max"
-        return None
-    return limit - used + files  # cached files are evicted on demand
+        left.append(limit - used + files)  # cached files are evicted on demand
+    return min((size for size in left if size is not None), default=None)
 
 
-def _memory(name):
+def read_memory(name):
+    """Returns the bytes of an entry of /proc/meminfo, such as `MemTotal`, or `None`."""
     lines = MEMORY.read_text().splitlines() if MEMORY.exists() else []
     return next((1024 * int(line.split()[1]) for line in lines if line.startswith(name)), None)

@@ -1,4 +1,4 @@
-"""Measures candidates in turns: all run at once, and each round takes one burst of each.
+"""Measures runtimes in turns: all run at once, and each round takes one burst of each.
 
 So a disturbance affects all of them equally. If memory is too small for all, they are measured in
 groups, each with the matrix products, which show what the machine can do.
@@ -36,38 +36,44 @@ class Result:
         """Returns the seconds of all calls at a size."""
         return [second for burst in self.bursts[size] for second in burst["seconds"]]
 
+    @contextlib.contextmanager
+    def failing(self):
+        """Records a failure as the result and continues without the candidate."""
+        try:
+            yield
+        except CandidateError as error:
+            self.error = str(error)
+            self.close()
+
     def close(self):
         if self.worker:
             self.worker.close()
         self.worker = None
 
 
-@dataclasses.dataclass(frozen=True)
-class Schedule:
-    """How long to measure: each round has one burst per candidate and size, of one call or more."""
-
-    rounds: int = 10
-    burst_seconds: float = 0.3
-
-
-def measure(candidates, schedule, start, progress=lambda text: None, available=available_memory):
+def measure(
+    candidates, rounds, burst_seconds, start, progress=lambda text: None, available=available_memory
+):
     """Measures all candidates that start; returns their results, and the share of others' load."""
     results = [Result(candidate, error=candidate.missing) for candidate in candidates]
     products = [result for result in results if result.candidate.runtime.is_product]
     waiting = [result for result in results if result not in products and not result.error]
     spans = []
     while True:
-        group = []
+        group, largest = [], 0
         try:
             for result in [*products, *waiting]:
-                if len(group) > len(products) and not _fits(group, available()):
+                # There must be memory for another worker as large as the largest.
+                free = available() if len(group) > len(products) else None
+                if free is not None and free <= 1.2e6 * largest + RESERVE:
                     break
                 group.append(result)
                 title, place = result.candidate.title, results.index(result) + 1
                 progress(f"starting {title} ({place} of {len(results)})")
-                _start(result, start, schedule.burst_seconds)
+                _start(result, start, burst_seconds)
+                largest = max(largest, *(peak or 0 for peak in result.peaks.values()), 0)
             waiting = waiting[len(group) - len(products) :]
-            spans.append(_run_rounds(group, schedule.rounds, len(waiting), progress))
+            spans.append(_run_rounds(group, rounds, len(waiting), progress))
         finally:
             for result in group:
                 result.close()
@@ -75,15 +81,9 @@ def measure(candidates, schedule, start, progress=lambda text: None, available=a
             return results, others_share(spans)
 
 
-def _fits(group, available):
-    """Whether there is memory for another worker as large as the largest."""
-    largest = max((peak or 0 for result in group for peak in result.peaks.values()), default=0)
-    return available is None or available > 1.2e6 * largest + RESERVE
-
-
 def _start(result, start, burst_seconds):
     """Starts a candidate, compiles each size and counts the calls of a burst."""
-    with _failing(result):
+    with result.failing():
         result.worker = start(result.candidate)
         result.cold_start, result.logits = result.worker.cold_start, result.worker.logits
         for size in result.candidate.sizes:
@@ -97,8 +97,11 @@ def _start(result, start, burst_seconds):
 
 def _run_rounds(group, rounds, later, progress):
     """Runs all rounds; returns the snapshots before and after. `later` candidates follow."""
-    before = _snapshot(group)
-    began = time.monotonic()
+
+    def take_snapshot():
+        return snapshot([result.worker.pid for result in group if result.worker])
+
+    before, began = take_snapshot(), time.monotonic()
     for number in range(rounds):
         text = f"round {number + 1} of {rounds}"
         if number:
@@ -108,29 +111,14 @@ def _run_rounds(group, rounds, later, progress):
         # All candidates at their first size, then all at their second, ...
         for turn in range(max((len(r.candidate.sizes) for r in group), default=0)):
             for result in group:
-                if result.worker and turn < len(result.candidate.sizes):
-                    _take_burst(result, result.candidate.sizes[turn])
-    return before, _snapshot(group)
-
-
-def _take_burst(result, size):
-    with _failing(result):
-        time.sleep(PAUSE)
-        calls = result.calls[size]
-        # A call that is as long as a burst does not need warm caches.
-        answer = result.worker.ask({"size": size, "calls": calls, "untimed": int(calls > 1)})
-        result.bursts.setdefault(size, []).append(answer)
-
-
-@contextlib.contextmanager
-def _failing(result):
-    """Records a failure as the result and continues without the candidate."""
-    try:
-        yield
-    except CandidateError as error:
-        result.error = str(error)
-        result.close()
-
-
-def _snapshot(group):
-    return snapshot([result.worker.pid for result in group if result.worker])
+                if not result.worker or turn >= len(result.candidate.sizes):
+                    continue
+                size = result.candidate.sizes[turn]
+                calls = result.calls[size]
+                time.sleep(PAUSE)
+                with result.failing():
+                    # A call that is as long as a burst does not need warm caches.
+                    burst = {"size": size, "calls": calls, "untimed": int(calls > 1)}
+                    answer = result.worker.ask(burst)
+                    result.bursts.setdefault(size, []).append(answer)
+    return before, take_snapshot()

@@ -5,7 +5,9 @@ import os
 import platform
 import statistics
 
-from keras_gmlp.benchmark.machine_load import BUSY, total_memory
+import numpy as np
+
+from keras_gmlp.benchmark.machine_load import BUSY, read_memory
 from keras_gmlp.benchmark.runtimes import PRODUCT, RUNTIMES, threads_text
 from keras_gmlp.utils import environment, plotting
 
@@ -40,11 +42,7 @@ VERDICTS = {
 COLOURS = ("#1f77b4", "#ff7f0e", "#2ca02c", "#9467bd")  # one per number of threads
 
 
-def quartiles(values):
-    """Returns the quartiles of values, interpolated linearly; a single value is all three."""
-    if len(values) == 1:
-        return tuple(values * 3)
-    return tuple(statistics.quantiles(values, n=4, method="inclusive"))
+QUARTILES = 0.25, 0.5, 0.75
 
 
 def to_rows(model, results, others):
@@ -81,23 +79,23 @@ def _product_spread(results):
     for result in results:
         if result.candidate.runtime.is_product and not result.error:
             for size in result.bursts:
-                first, median, third = quartiles(result.seconds(size))
+                first, median, third = np.quantile(result.seconds(size), QUARTILES)
                 steadiest.setdefault(result.candidate.threads, []).append((third - first) / median)
     return max(map(min, steadiest.values()), default=None)
 
 
 def _rows(model, result, expected):
+    """Yields a row for each size of a candidate, without what compares it with others."""
     candidate, runtime = result.candidate, result.candidate.runtime
     row = {"model": model.name, "candidate": candidate.name, "threads": candidate.threads}
     row["cold_start_seconds"] = result.cold_start
     if expected and result.logits and runtime.reads != "timm":  # whose weights are others
-        pairs = zip(result.logits, expected, strict=True)
-        row["logit_difference"] = max(abs(a - b) for a, b in pairs)
+        row["logit_difference"] = float(np.abs(np.subtract(result.logits, expected)).max())
     if result.error:
         yield {**row, "status": f"failed: {result.error}"}
         return
     for size, bursts in result.bursts.items():
-        first, median, third = quartiles(result.seconds(size))
+        first, median, third = np.quantile(result.seconds(size), QUARTILES)
         batch = None if runtime.is_product else size
         operations = model.flops and size * model.flops if runtime.is_float32 else None
         operations = 2 * size**3 if runtime.is_product else operations
@@ -125,7 +123,7 @@ def _plain(value):
 
 def to_markdown(models, rows, command):
     """Returns the report in Markdown, with tables aligned for reading as plain text."""
-    versions, memory = environment.installed_versions(PACKAGES), total_memory()
+    versions, memory = environment.installed_versions(PACKAGES), read_memory("MemTotal")
     known = f", {memory / 1e9:.0f} GB of memory" if memory else ""
     packages = ", ".join(f"{name} {number}" for name, number in versions.items())
     lines = [
@@ -173,7 +171,7 @@ def _section(model, rows):
 
 
 def _table(threads, rows):
-    """The table for one number of threads, fastest candidate first."""
+    """Returns the table for one number of threads, fastest candidate first, aligned."""
     text, products = f"**{threads_text(threads)}**", [row for row in rows if row["batch"] == ""]
     if products:
         best = min(products, key=lambda row: row["milliseconds"])
@@ -194,14 +192,11 @@ def _table(threads, rows):
     lines = [head, *(_cells(name, by_batch) for name, by_batch in ordered)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     lines.insert(1, ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])])
-    return [text, "", *(_aligned(line, widths) for line in lines)]
-
-
-def _aligned(line, widths):
-    """Formats the cells of a row in columns, the first on the left."""
-    name, *others = line
-    cells = [name.ljust(widths[0])] + [c.rjust(w) for c, w in zip(others, widths[1:], strict=True)]
-    return f"| {' | '.join(cells)} |"
+    table = [text, ""]
+    for name, *others in lines:
+        cells = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
+        table.append(f"| {' | '.join([name.ljust(widths[0]), *cells])} |")
+    return table
 
 
 def _cells(name, by_batch):

@@ -71,16 +71,16 @@ class Worker:
             line = self.process.stdout.readline()
         finally:
             timer.cancel()
-        answer = json.loads(line) if line else {"error": self._reason(late.is_set())}
+        if line:
+            answer = json.loads(line)
+        elif late.is_set():
+            answer = {"error": f"no answer within {TIMEOUT} seconds"}
+        else:
+            reason = why_ended(self.process.wait(), self.log.read_text(errors="replace"))
+            answer = {"error": reason[:200]}
         if "error" in answer:
             raise CandidateError(answer["error"])
         return answer
-
-    def _reason(self, late):
-        code = self.process.wait()
-        if late:
-            return f"no answer within {TIMEOUT} seconds"
-        return why_ended(code, self.log.read_text(errors="replace"))[:200]
 
     def close(self):
         """Ends the worker and any compiler that it has started."""

@@ -3,4 +3,4 @@
 import lazy_loader
 
 # Names load on first use (SPEC 1): a device with the LiteRT runtime alone imports no Keras.
-__getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={"sweep": ["Sweep"]})
+__getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={"images": ["Sweep"]})

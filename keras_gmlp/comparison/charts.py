@@ -3,8 +3,8 @@
 import statistics
 from pathlib import Path
 
+from keras_gmlp.comparison.images import summarize
 from keras_gmlp.comparison.plan import group_by
-from keras_gmlp.comparison.results import summarize
 from keras_gmlp.utils import plotting
 
 COSTS = {

@@ -9,9 +9,10 @@ from pathlib import Path
 from keras_gmlp.comparison.workers import Workers, available_cores
 from keras_gmlp.data.text.squad import has_questions
 from keras_gmlp.runs.queue import read_plan
-from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings
+from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings, short_task
 from keras_gmlp.training.run_directory import has_progress, read_history, read_metrics
 from keras_gmlp.training.settings import differences
+from keras_gmlp.utils.csv_tables import write_dicts
 from keras_gmlp.utils.environment import accelerators
 from keras_gmlp.utils.files import atomic_write, read_json
 
@@ -46,12 +47,6 @@ def measure_of(task):
     if name in MEASURES:
         return MEASURES[name]
     return ANSWERS if has_questions(task) else ACCURACY
-
-
-def short_task(task):
-    """Returns a task's name as it stands in the name of a folder."""
-    path = Path(task)
-    return path.stem if path.exists() else task.removeprefix("glue/").replace("/", "-")
 
 
 class PlannedRun:
@@ -139,20 +134,7 @@ class PlannedRun:
 
 
 class Plan:
-    """Runs that are compared.
-
-    Each run is a folder of its own. Complete and failed runs are not trained again, so that a plan
-    that was stopped resumes. Killing this process ends its runs.
-
-    Args:
-        settings: `RunSettings`, or those of runs on text, a list.
-        jobs: Number of runs at the same time; they share the cores. Several NVIDIA GPUs are dealt
-            out among them, so that each run uses one.
-        backend: Keras backend of the runs; `None` for that of this process.
-
-    Raises:
-        ValueError: If the settings cannot work, or `jobs` exceeds the cores.
-    """
+    """Runs that are compared, each in a folder of its own, so that a plan that stopped resumes."""
 
     def __init__(self, settings, jobs=1, backend=None):
         self.runs = [PlannedRun(each) for each in settings]
@@ -186,11 +168,7 @@ class Plan:
         return self._backend or keras.backend.backend()
 
     def work(self):
-        """Trains all runs that are neither complete nor failed; marks those that fail.
-
-        Raises:
-            ValueError: If a run was started with other settings.
-        """
+        """Trains all runs that are neither complete nor failed; marks those that fail."""
         self.check_recorded()
         Workers(self.runs, self.jobs, self.backend).train()
 
@@ -243,3 +221,19 @@ def format_difference(values, digits):
 def note_single(number, total):
     """Returns a note on the runs that predict a single class; empty for none."""
     return f"{number} of {total} predict{'s' * (number == 1)} one class" if number else ""
+
+
+def list_left_out(lines):
+    """Returns the end of a table: a list of the runs that are not in it, if there are any."""
+    return ["", "Not in the table:", "", *lines] if lines else []
+
+
+def write_tables(directory, columns, rows, text):
+    """Writes rows, dicts, to results.csv and a text to results.md; returns the paths, a list."""
+    directory = Path(directory)
+    directory.mkdir(parents=True, exist_ok=True)
+    paths = [directory / "results.csv", directory / "results.md"]
+    write_dicts(paths[0], columns, rows)
+    with atomic_write(paths[1]) as temporary:
+        temporary.write_text(text, "utf-8")
+    return paths

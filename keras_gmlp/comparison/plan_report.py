@@ -24,14 +24,14 @@ from keras_gmlp.comparison.plan import (
     format_difference,
     format_mean,
     group_by,
+    list_left_out,
     mean_and_spread,
     note_single,
+    write_tables,
 )
 from keras_gmlp.models.presets import PRESETS
 from keras_gmlp.runs.settings import DataSettings
-from keras_gmlp.utils.csv_tables import write_dicts
 from keras_gmlp.utils.errors import first_line
-from keras_gmlp.utils.files import atomic_write
 from keras_gmlp.utils.markdown import make_table
 
 COLUMNS = ("name", "seed", "family", "parameters", "measure", "score", "epochs", "seconds", "state")
@@ -49,10 +49,8 @@ PERPLEXITIES = {
     "bert_no_attention": 5.64,
 }
 # From table 6, of larger models that trained longer: perplexities 3.95 and 4.28.
-APART = (("amlp", "gmlp", 0.33),)
-FAMILIES = {*PERPLEXITIES, *(family for *families, _ in APART for family in families)}
+APART = "amlp", "gmlp", 0.33
 SAME_SIZE = 0.1  # share by which the parameters of two models of a pair may differ
-SIZE = re.compile(r"_(nano|small|medium)$")
 
 
 class Line:
@@ -63,20 +61,18 @@ class Line:
         self.complete = [run for run in runs if run.complete]
         self.name = re.sub(r"-(s|seed)?\d+$", "", runs[0].name)
         self.measure = runs[0].measure
+        self.overrides = getattr(runs[0].settings, "overrides", {})  # of a language model
         build = PRESETS.get(settings.get("preset"), (None,))[0]
         self.family = build.__name__ if build else ""
         self.scores = {run.seed: run.score for run in self.complete}
         self.metrics = self.complete[0].metrics if self.complete else {}
-        alike = [line for line in earlier if line.complete and line._means_the_same(self)]
+        about = self.measure, settings.get("data")
+        alike = [x for x in earlier if x.complete and (x.measure, x.settings.get("data")) == about]
         self.base = min(alike, key=self._distance, default=None)
 
     @property
     def parameters(self):
         return self.metrics["parameters"]
-
-    def _means_the_same(self, other):
-        ours, theirs = self.settings.get("data"), other.settings.get("data")
-        return (self.measure, ours) == (other.measure, theirs)
 
     def _distance(self, other):
         mine, others = self.settings, other.settings
@@ -89,10 +85,9 @@ class Line:
         texts = [f"{key}={mine[key]}" for key in mine if mine[key] != others.get(key)]
         return ", ".join([*texts, *(f"{key} as usual" for key in others if key not in mine)])
 
-    def differences(self):
-        """Returns the score minus the base's for each seed that both have, a list."""
-        base = self.base.scores if self.base else {}
-        return [score - base[seed] for seed, score in self.scores.items() if seed in base]
+    def minus(self, other):
+        """Returns the score minus the other line's for each seed that both have, a list."""
+        return [score - other.scores[n] for n, score in self.scores.items() if n in other.scores]
 
 
 def group(runs):
@@ -134,21 +129,17 @@ def _state(run):
     return run.status if run.complete or run.recorded else "not begun"
 
 
-def _circumstances(run):
-    recorded = run.recorded
-    texts = {**run.conditions(), **{n: recorded[n] for n in ("data", "recipe", "precision")}}
-    text = "{data}, recipe `{recipe}`, {precision}, Keras on {backend}, {processor} ({versions})."
-    return text.format(**texts)
-
-
 def to_markdown(lines, command):
     """Returns the table as Markdown, then the runs that are not complete."""
     done = [line for line in lines if line.complete]
+    form = "{data}, recipe `{recipe}`, {precision}, Keras on {backend}, {processor} ({versions})."
     complete = [run for line in done for run in line.complete if run.recorded]
-    text = [*dict.fromkeys(map(_circumstances, complete)), "", f"Made by `{command}`.", ""]
+    circumstances = (form.format(**{**run.recorded, **run.conditions()}) for run in complete)
+    text = [*dict.fromkeys(circumstances), "", f"Made by `{command}`.", ""]
     rows = []
     for line in done:
-        differences, score = line.differences(), format_mean(list(line.scores.values()), 2)
+        score = format_mean(list(line.scores.values()), 2)
+        differences = line.minus(line.base) if line.base else []
         if single := note_single(sum(run.one_class for run in line.complete), len(line.complete)):
             score += f" ({single})"
         cells = [f"`{line.name}`", f"{line.parameters:,}", f"{line.metrics['epochs']}"]
@@ -163,77 +154,33 @@ def to_markdown(lines, command):
         "A score is the mean over the seeds, with the standard deviation; a difference is taken "
         "seed by seed, with the standard error of its mean. One seed says little about differences "
         "below a point.",
-        *order_table(compare_order(done)),
+        *order_table(done),
     ]
     rest = [(line, run) for line in lines for run in line.runs if not run.complete]
-    text += ["", "Not in the table:", ""] if rest else []
-    text += [f"- `{line.name}`, seed {run.seed}: {_state(run)}" for line, run in rest]
-    return "\n".join(text) + "\n"
+    left_out = [f"- `{line.name}`, seed {run.seed}: {_state(run)}" for line, run in rest]
+    return "\n".join([*text, *list_left_out(left_out)]) + "\n"
 
 
-def compare_order(lines):
-    """Compares each language model with the next one in the order of the paper, at equal sizes.
-
-    Returns a list of the better and the worse preset, the paper's difference and those found.
-    """
+def order_table(lines):
+    """Returns the lines of a table of neighbours in the paper's order; none without such pairs."""
     groups = {}
-    for line in lines:
-        if line.measure.key != "test_perplexity":
-            continue
-        sizes = {"preset", *_overrides(line)}
+    for line in (line for line in lines if line.measure.key == "test_perplexity"):
+        family, _, size = line.runs[0].preset.rpartition("_")
+        sizes = {"preset", *line.overrides}
         others = {key: value for key, value in line.settings.items() if key not in sizes}
-        preset = line.runs[0].preset
-        family, size = SIZE.sub("", preset), SIZE.search(preset)
-        if family in FAMILIES and size:
-            models = groups.setdefault((size[1], repr(sorted(others.items()))), {})
-            models.setdefault(family, []).append(line)
-    pairs = []
+        models = groups.setdefault((size, repr(sorted(others.items()))), {})
+        models.setdefault(family, []).append(line)
+    rows = []
     for models in groups.values():
         order = [family for family in PERPLEXITIES if family in models]
         steps = [(a, b, PERPLEXITIES[b] - PERPLEXITIES[a]) for a, b in itertools.pairwise(order)]
-        for better, worse, difference in [*APART, *steps]:
+        for better, worse, difference in [APART, *steps]:
             for first in models.get(better, ()):
-                second = _find_equal(first, models.get(worse, ()))
-                if second is None:
-                    continue
-                seeds = sorted(first.scores.keys() & second.scores.keys())
-                found = [second.scores[seed] - first.scores[seed] for seed in seeds]
-                presets = first.runs[0].preset, second.runs[0].preset
-                pairs.append((*presets, difference, found))
-    return pairs
-
-
-def _overrides(line):
-    """Returns the arguments of the model that differ from the preset's, a dict."""
-    return getattr(line.runs[0].settings, "overrides", {})
-
-
-def _find_equal(line, others):
-    """Returns the line with the same overrides, or else about as many parameters, or `None`."""
-    for other in others:
-        if _overrides(other) == _overrides(line):
-            return other
-    near = [x for x in others if abs(x.parameters / line.parameters - 1) <= SAME_SIZE]
-    return min(near, key=lambda x: abs(x.parameters - line.parameters), default=None)
-
-
-def _decide(found):
-    """Returns whether the mean of differences is above 0: yes, no or, if not clear, open."""
-    if len(found) < 2:  # no error to compare with
-        return "open"
-    mean, error = statistics.mean(found), statistics.stdev(found) / len(found) ** 0.5
-    return "open" if abs(mean) <= 2 * error else "yes" if mean > 0 else "no"
-
-
-def order_table(pairs):
-    """Returns the lines of a Markdown table of what `compare_order` returns; none without pairs."""
-    if not pairs:
+                if second := _find_equal(first, models.get(worse, ())):
+                    names = f"`{first.runs[0].preset}` before `{second.runs[0].preset}`"
+                    rows.append([names, f"{difference:+.2f}", *_judge(second.minus(first))])
+    if not rows:
         return []
-    rows = []
-    for better, worse, paper, found in pairs:
-        names = f"`{better}` before `{worse}`"
-        here = format_difference(found, 2), str(len(found)), _decide(found)
-        rows.append([names, f"{paper:+.2f}", *here])
     head = ("pair", "difference in the paper", "here", "seeds", "holds")
     return [
         *("", "The order of the paper's tables 3 and 6, by perplexity:", ""),
@@ -241,6 +188,24 @@ def order_table(pairs):
         "",
         "Open: within two standard errors, or one seed only, which has no error.",
     ]
+
+
+def _find_equal(line, others):
+    """Returns the line with the same overrides, or else about as many parameters, or `None`."""
+    for other in others:
+        if other.overrides == line.overrides:
+            return other
+    near = [x for x in others if abs(x.parameters / line.parameters - 1) <= SAME_SIZE]
+    return min(near, key=lambda x: abs(x.parameters - line.parameters), default=None)
+
+
+def _judge(found):
+    """Returns the mean of differences, their number, and whether it is above 0, as cells."""
+    holds = "open"  # one seed has no error to compare with
+    if len(found) > 1:
+        mean, error = statistics.mean(found), statistics.stdev(found) / len(found) ** 0.5
+        holds = "open" if abs(mean) <= 2 * error else "yes" if mean > 0 else "no"
+    return format_difference(found, 2), str(len(found)), holds
 
 
 def draw_capacity(lines, path):
@@ -282,12 +247,9 @@ def write_report(plan, directory, command):
             f"`python -m keras_gmlp.runs.queue {plan}`."
         )
     lines, directory = group(runs), Path(directory)
-    directory.mkdir(parents=True, exist_ok=True)
-    paths = [directory / "results.csv", directory / "results.md"]
     of_run = {run: line for line in lines for run in line.runs}
-    write_dicts(paths[0], COLUMNS, [to_row(run, of_run[run]) for run in runs])
-    with atomic_write(paths[1]) as temporary:
-        temporary.write_text(to_markdown(lines, command), "utf-8")
+    rows = [to_row(run, of_run[run]) for run in runs]
+    paths = write_tables(directory, COLUMNS, rows, to_markdown(lines, command))
     for draw, name in ((draw_capacity, "capacity.png"), (draw_epochs, "epochs.png")):
         (directory / name).unlink(missing_ok=True)
         if drawn := draw(lines, directory / name):

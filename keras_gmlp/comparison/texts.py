@@ -10,13 +10,11 @@ from keras_gmlp.comparison.plan import (
     mean_and_spread,
     measure_of,
     note_single,
-    short_task,
+    write_tables,
 )
 from keras_gmlp.models.presets import TEXT_PRESETS, lookup
-from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings
+from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings, short_task
 from keras_gmlp.utils import plotting
-from keras_gmlp.utils.csv_tables import write_dicts
-from keras_gmlp.utils.files import atomic_write
 from keras_gmlp.utils.markdown import make_table
 
 # Small sets require more passes, pairs more tokens.
@@ -98,9 +96,6 @@ def best_floor(task, floors):
 
 def write_results(rows, directory, command, floors=None):
     """Writes results.csv, one row per score, results.md and tasks.png; returns their paths."""
-    directory = Path(directory)
-    directory.mkdir(parents=True, exist_ok=True)
-    paths = [directory / "results.csv", directory / "results.md"]
     table = []
     for row in rows:
         for task, scores in row["scores"].items():
@@ -109,11 +104,9 @@ def write_results(rows, directory, command, floors=None):
                 own |= {"task": task, "measure": measure_of(task).name, "seed": seed}
                 own |= {"score": round(score, 4), "one_class": int(seed in row["single"][task])}
                 table.append(own)
-    write_dicts(paths[0], COLUMNS, table)
-    with atomic_write(paths[1]) as temporary:
-        temporary.write_text(to_markdown(rows, command, floors or {}), "utf-8")
+    paths = write_tables(directory, COLUMNS, table, to_markdown(rows, command, floors or {}))
     if any(row["perplexity"] and any(row["scores"].values()) for row in rows):
-        paths.append(draw_tasks(rows, directory / "tasks.png", floors))
+        paths.append(draw_tasks(rows, Path(directory) / "tasks.png", floors))
     return paths
 
 
@@ -129,7 +122,11 @@ def to_markdown(rows, command, floors):
     for row in rows:
         size = "" if row["parameters"] is None else f"{row['parameters']:,}"
         perplexity = "" if row["perplexity"] is None else f"{row['perplexity']:.2f}"
-        lines.append([row["preset"], size, perplexity, *_format_scores(row)])
+        lines.append([row["preset"], size, perplexity])
+        for task, scores in row["scores"].items():
+            note = note_single(len(row["single"][task]), len(scores)) or len(scores)
+            score = f"{format_mean(list(scores.values()), 1)} ({note})" if scores else ""
+            lines[-1].append(score)
     text = ["# Language models", "\n".join(make_table(header, lines))]
     text.append(
         "Mean and standard deviation over the seeds; in brackets their number, and how many of "
@@ -144,13 +141,6 @@ def to_markdown(rows, command, floors):
         )
     text.append(f"```\n{command}\n```")
     return "\n\n".join(text) + "\n"
-
-
-def _format_scores(row):
-    """Yields the cells of the scores: mean, standard deviation and the number of runs."""
-    for task, scores in row["scores"].items():
-        note = note_single(len(row["single"][task]), len(scores)) or len(scores)
-        yield f"{format_mean(list(scores.values()), 1)} ({note})" if scores else ""
 
 
 def _differences(rows, tasks):

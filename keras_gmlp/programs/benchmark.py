@@ -100,11 +100,11 @@ def run(source, options, scratch, progress):
     folder = Path(tempfile.mkdtemp(dir=scratch))
     progress.show(f"{source}: exporting missing files")
     model = files.prepare(source, folder, options.formats)
-    schedule = measuring.Schedule(options.rounds, 0.1 if options.quick else 0.3)
     chosen = list_candidates(model, options.threads, options.batch, options.only)
     results, others = measuring.measure(
         chosen,
-        schedule,
+        options.rounds,
+        0.1 if options.quick else 0.3,  # seconds of a burst
         lambda candidate: Worker(candidate, folder),
         lambda text: progress.show(f"{model.name}: {text}"),
     )

@@ -188,7 +188,7 @@ def make_sweep(options):
 
 def report_images(options, sweep):
     """Writes table and charts; returns the exit code."""
-    from keras_gmlp.comparison import charts, costs, results
+    from keras_gmlp.comparison import charts, costs, images
     from keras_gmlp.utils.environment import processor
     from keras_gmlp.utils.errors import first_of
     from keras_gmlp.utils.files import atomic_write
@@ -196,19 +196,19 @@ def report_images(options, sweep):
     runs = [run for run in sweep.runs if not options.no_train or run.begun or run.failed]
     require_runs(options, runs)
     complete = [run for run in runs if run.complete]
-    rows = [results.to_row(run) for run in runs]
-    missed = results.find_left_out(options.out / "results.csv", rows)
+    rows = [images.to_row(run) for run in runs]
+    missed = images.find_left_out(options.out / "results.csv", rows)
     if missed:
         warn(
             f"the table no longer contains {first_of(missed, 3)}; give all presets, seeds and "
             "fractions at once to keep them"
         )
-    results.write_results(runs, options.out / "results.csv")  # first, whatever fails below
+    images.write_results(runs, options.out / "results.csv")  # first, whatever fails below
     of_presets = costs.measure_costs(complete, warn)
-    rows = results.write_results(runs, options.out / "results.csv", of_presets)
+    rows = images.write_results(runs, options.out / "results.csv", of_presets)
     with atomic_write(options.out / "results.md") as temporary:
-        text = results.to_markdown(rows, options.command, processor())
-        temporary.write_text(text + results.exports_to_markdown(complete))
+        text = images.to_markdown(rows, options.command, processor())
+        temporary.write_text(text + images.exports_to_markdown(complete))
     written = [options.out / "results.md", options.out / "results.csv"]
     if complete:
         written += charts.draw_comparison(complete, rows, options.out)

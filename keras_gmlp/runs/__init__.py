@@ -8,8 +8,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "folds": ["fold_settings", "train_folds", "write_folds"],
         "choosing": ["choose"],
-        "prepare": ["prepare"],
-        "prepared": ["PreparedRun", "finish"],
+        "prepare": ["PreparedRun", "finish", "prepare"],
         "settings": ["DataSettings", "ModelSettings", "RunSettings"],
         "run": ["read_run", "train_run"],
         "text": ["FineTuningSettings", "LanguageRunSettings"],

@@ -11,7 +11,7 @@ import threading
 
 def main(arguments=None):
     """Trains the run; exits with a line on standard error if it fails."""
-    stop_with_parent()
+    threading.Thread(target=stop_with_parent, daemon=True).start()
     from keras_gmlp.runs.run import restore_settings, train_run
     from keras_gmlp.utils.environment import keep_freed_memory
 
@@ -25,10 +25,6 @@ def main(arguments=None):
 
 def stop_with_parent():
     """Ends this process when its standard input closes."""
-    threading.Thread(target=_wait_for_end, daemon=True).start()
-
-
-def _wait_for_end():
     while os.read(0, 1):  # not sys.stdin: at exit a thread would hold its lock
         pass
     os._exit(130)

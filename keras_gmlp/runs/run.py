@@ -3,8 +3,7 @@
 import time
 
 from keras_gmlp.runs.choosing import choose, take_time
-from keras_gmlp.runs.prepare import prepare
-from keras_gmlp.runs.prepared import finish
+from keras_gmlp.runs.prepare import finish, prepare
 from keras_gmlp.runs.settings import RunSettings
 from keras_gmlp.training.run_directory import RESTORE, read_recipe
 from keras_gmlp.training.settings import COMMAND
@@ -68,21 +67,14 @@ def train_prepared(run, export=True, report=lambda text: None, **options):
     began, restart = time.monotonic(), options.get("restart", False)
     before = None
     if run.testable and (restart or not run.complete):
-        before = measure_before(run, report, int(options.get("verbose") == 1))
+        report("before training: testing the weights ...")
+        before, task = run.evaluate(int(options.get("verbose") == 1)), run.recipe.task
+        split = task.validation_split(run.data)
+        measured = f"{task.headline.replace('_', ' ')} on the {split} images"
+        measured = f"of the {split} images right" if task.headline == "accuracy" else measured
+        report(f"before {100 * before[task.headline]:.2f} % {measured}")
     shared = {name: value for name, value in options.items() if name in SHARED}
     run = choose(run, restart=restart, report=report, **shared)
     if run.choice is not None:
         options["restart"] = False  # the choice began with an empty folder
     return run, finish(run, run.train(**take_time(options, began)), before, export)
-
-
-def measure_before(run, report, verbose):
-    """Tests the weights before training; returns loss and metrics."""
-    report("before training: testing the weights ...")
-    before, task = run.evaluate(verbose), run.recipe.task
-    split = task.validation_split(run.data)
-    name = f"of the {split} images right"
-    if task.headline != "accuracy":
-        name = f"{task.headline.replace('_', ' ')} on the {split} images"
-    report(f"before {100 * before[task.headline]:.2f} % {name}")
-    return before

@@ -18,14 +18,16 @@ from keras_gmlp.utils.files import require_output
 from keras_gmlp.utils.shipped import DEFAULT_BACKBONE, find_shipped, list_shipped
 from keras_gmlp.weights.files import short_name
 
-# Arguments of a model that follow from other settings.
+# Arguments of a model, of images or of text, that follow from other settings.
 TAKEN_BY = {
     "input_shape": "the data's image size",
     "classes": "the data",
+    "vocabulary_size": "the tokenizer",
+    "separator": "the tokenizer",
     "dtype": "the recipe's precision",
     "stochastic_depth": "the recipe",
-    "patch_size": "the option patch_size",
-    "patch_window": "the option patch_window",
+    "patch_size": "the option patch_size of images",
+    "patch_window": "the option patch_window of images",
     "name": "the preset",
 }
 
@@ -33,6 +35,7 @@ TAKEN_BY = {
 SPELLED = {"preset": "model", "name": "data", "overrides": "set_model"}
 SPELLED |= {"held_out": "hold_out", "directory": "out"}
 
+PLACE = "a name or a path, a string"  # what data must be
 SHOWN = ("preset", "name", "data", "recipe", "directory")  # fields that a command always names
 OWN = (*OPTIONS, "freeze", "teacher")  # settings of a recipe that have an option of their own
 
@@ -56,7 +59,7 @@ class Settings:
     spelled = SPELLED
 
     def __post_init__(self):
-        require_dict("changes", self.changes)
+        require(dict, "a dict", changes=self.changes)
 
     @functools.cached_property
     def _recipe(self):
@@ -149,7 +152,7 @@ class ModelSettings:
                 raise ValueError(f"{name} must be at least 1; received {value}.")
         if self.preset is None and self.weights is None:
             object.__setattr__(self, "preset", "gmlp_n4_32")
-        check_overrides(self.overrides, TAKEN_BY)
+        check_overrides(self.overrides)
 
     def patches(self):
         """Returns `patch_size` and `patch_window`, a dict of those that are set."""
@@ -186,7 +189,7 @@ class DataSettings:
     fit: str | None = None
 
     def __post_init__(self):
-        require_text("data", self.name)
+        require(str, PLACE, data=self.name)
         if self.validation is not None and not 0 < self.validation < 1:
             raise ValueError(f"validation must be between 0 and 1; received {self.validation}.")
         given = (self.folds, self.fold) != (None, None)
@@ -198,13 +201,12 @@ class DataSettings:
             find_groups((), self.groups)
         if isinstance(self.image_size, list):  # from JSON
             object.__setattr__(self, "image_size", tuple(self.image_size))
-        if self.size is not None:
-            if len(self.size) != 2:
-                raise ValueError(
-                    f"image_size must be a side, or a height and a width; received {self.size}."
-                )
-            if min(self.size) < 1:
-                raise ValueError(f"image_size must be at least 1; received {self.image_size}.")
+        if self.size is not None and len(self.size) != 2:
+            raise ValueError(
+                f"image_size must be a side, or a height and a width; received {self.size}."
+            )
+        if self.size is not None and min(self.size) < 1:
+            raise ValueError(f"image_size must be at least 1; received {self.image_size}.")
         if self.fit is not None:
             require_fit(self.fit)
         if not 0 < self.fraction <= 1:
@@ -218,24 +220,19 @@ class DataSettings:
         return self.image_size, self.image_size
 
 
-def require_text(name, value):
-    """Raises a `ValueError` if a setting is not a string."""
-    if not isinstance(value, str):
-        found = shortened(repr(value), 60)
-        raise ValueError(f"{name} must be a name or a path, a string; received {found}.")
+def require(kind, expected, **settings):
+    """Raises a `ValueError` if the value of a setting has another type."""
+    for name, value in settings.items():
+        if not isinstance(value, kind):
+            found = shortened(repr(value), 60)
+            raise ValueError(f"{name} must be {expected}; received {found}.")
 
 
-def require_dict(name, value):
-    """Raises a `ValueError` if a setting is not a dict."""
-    if not isinstance(value, dict):
-        raise ValueError(f"{name} must be a dict; received {shortened(repr(value), 60)}.")
-
-
-def check_overrides(overrides, taken_by):
+def check_overrides(overrides):
     """Raises a `ValueError` if an argument of the model follows from other settings."""
-    require_dict("overrides", overrides)
-    if taken := sorted(set(overrides) & set(taken_by)):
-        raise ValueError(f"{taken[0]} is no override: {taken_by[taken[0]]} sets it.")
+    require(dict, "a dict", overrides=overrides)
+    if taken := sorted(set(overrides) & set(TAKEN_BY)):
+        raise ValueError(f"{taken[0]} is no override: {TAKEN_BY[taken[0]]} sets it.")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -263,9 +260,8 @@ class RunSettings(Settings):
         for name, kind in (("model", ModelSettings), ("data", DataSettings)):
             if isinstance(given := getattr(self, name), str):
                 object.__setattr__(self, name, kind(given))
-            elif not isinstance(given, kind):
-                found = shortened(repr(given), 60)
-                raise ValueError(f"{name} must be a name or {kind.__name__}; received {found}.")
+            else:
+                require(kind, f"a name or {kind.__name__}", **{name: given})
         if self.recipe is None:
             object.__setattr__(self, "recipe", "finetune" if self.model.weights else "quick")
         if self.directory is None:

@@ -9,20 +9,11 @@ from keras_gmlp.data.text.chosen_splits import TextSource
 from keras_gmlp.data.text.corpus import PreparedCorpus
 from keras_gmlp.models.presets import TEXT_PRESETS, build, lookup
 from keras_gmlp.models.saved import model_path
-from keras_gmlp.runs.settings import SPELLED, Settings, check_overrides, require_text
+from keras_gmlp.runs.settings import PLACE, SPELLED, Settings, check_overrides, require
 from keras_gmlp.tasks.registry import TEXT_TASKS, find_task
 from keras_gmlp.utils.files import read_json, require_output
 from keras_gmlp.utils.shipped import find_shipped
 from keras_gmlp.weights.files import is_bert
-
-# Arguments of a model that follow from other settings.
-TAKEN_BY = {
-    "vocabulary_size": "the tokenizer",
-    "separator": "the tokenizer",
-    "dtype": "the recipe's precision",
-    "stochastic_depth": "the recipe",
-    "name": "the preset",
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,8 +46,8 @@ class LanguageRunSettings(Settings):
 
     def __post_init__(self):
         super().__post_init__()
-        require_text("data", self.data)
-        check_overrides(self.overrides, TAKEN_BY)
+        require(str, PLACE, data=self.data)
+        check_overrides(self.overrides)
         if self.directory is None:
             place = f"runs/{self.preset}-{Path(self.data).name}"
             object.__setattr__(self, "directory", place)
@@ -121,16 +112,13 @@ class FineTuningSettings(Settings):
 
     def __post_init__(self):
         super().__post_init__()
-        require_text("data", self.data)
+        require(str, PLACE, data=self.data)
         for name in ("held_out", "validation", "dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name} must be in [0, 1); received {getattr(self, name)}.")
         if self.directory is None:
             model = self.read_preset() or os.path.basename(os.path.realpath(self.weights))
-            path = Path(self.data)
-            name = self.data.removeprefix("glue/").replace("/", "-")
-            data = path.stem if path.exists() else name
-            object.__setattr__(self, "directory", f"runs/{model}-{data}")
+            object.__setattr__(self, "directory", f"runs/{model}-{short_task(self.data)}")
 
     def read_preset(self):
         """Returns the preset of the run that trained the weights, or `None`."""
@@ -180,10 +168,16 @@ class FineTuningSettings(Settings):
 
     def build(self, recipe):
         """Returns the texts, the model and its origin."""
+        from keras_gmlp.inference import text as inference
         from keras_gmlp.models.language_model import adapt
         from keras_gmlp.models.structure import longest_text
+        from keras_gmlp.weights.text_folder import read_text_folder
 
-        trained, tokenizer = open_language_model(self.weights)
+        if is_bert(self.weights):
+            trained, tokenizer = read_text_folder(self.weights)[:2]
+        else:
+            opened = inference.load(model_path(self.weights, "text"))
+            trained, tokenizer = opened.model, opened.tokenizer
         places = self.held_out, self.data_dir, self.validation
         source = TextSource(self.data, self.columns, *places)
         data = recipe.task.open_data(tokenizer, source)
@@ -194,12 +188,7 @@ class FineTuningSettings(Settings):
         return data, model, {"preset": self.read_preset()}
 
 
-def open_language_model(weights):
-    """Returns the text model of a run, or that of a folder of transformers, and its `Tokenizer`."""
-    from keras_gmlp.inference import text as inference
-    from keras_gmlp.weights.text_folder import read_text_folder
-
-    if is_bert(weights):
-        return read_text_folder(weights)[:2]
-    opened = inference.load(model_path(weights, "text"))
-    return opened.model, opened.tokenizer
+def short_task(data):
+    """Returns the name of a task's data as it stands in the name of a folder."""
+    path = Path(data)
+    return path.stem if path.exists() else data.removeprefix("glue/").replace("/", "-")

@@ -52,24 +52,32 @@ def test_times_are_of_what_is_not_a_warm_up():
     assert next(batches) == 4
 
 
-def test_workloads_compare_with_a_reference_of_theirs(monkeypatch):
-    seen = {}
-    monkeypatch.setattr(
-        harness, "run", lambda workload, options, _: seen.update({workload.name: options}) or 0
-    )
-    for workload in WORKLOADS:
-        assert main([workload.name, *(["gmlp_s16_224"] if workload.name == "device" else [])]) == 0
-        candidates = list(workload.candidates(seen[workload.name]))
-        names = [candidate.name for candidate in candidates]
-        assert len(set(names)) == len(names) > 1
-        assert {candidate.reference for candidate in candidates} <= set(names)
-
-
-def test_package_is_trained_by_a_script_of_its_own(monkeypatch, tmp_path):
+@pytest.fixture
+def parsed(monkeypatch):
+    """A function that returns a workload and the options of its command, which does not run."""
     seen = []
     monkeypatch.setattr(harness, "run", lambda workload, options, _: seen.append(options) or 0)
-    main(["training", "--package", str(tmp_path), "--backends", "jax"])
-    other, this = WORKLOADS[0].candidates(seen[0])
+
+    def parse(*arguments):
+        assert main(list(arguments)) == 0
+        return seen[-1].workload, seen[-1]
+
+    return parse
+
+
+@pytest.mark.parametrize("name", [workload.name for workload in WORKLOADS])
+def test_workloads_compare_with_a_reference_of_theirs(name, parsed):
+    given = {"device": ["gmlp_s16_224"], "own_images": ["photos/"]}
+    workload, options = parsed(name, *given.get(name, []))
+    candidates = list(workload.candidates(options))
+    names = [candidate.name for candidate in candidates]
+    assert len(set(names)) == len(names) > 1
+    assert {candidate.reference for candidate in candidates} <= set(names)
+
+
+def test_package_is_trained_by_a_script_of_its_own(parsed, tmp_path):
+    workload, options = parsed("training", "--package", str(tmp_path), "--backends", "jax")
+    other, this = workload.candidates(options)
     assert other.environment == {"PYTHONPATH": str(tmp_path), "KERAS_BACKEND": "jax"}
     assert other.script == this.script
     assert this.reference == other.name
@@ -88,12 +96,30 @@ class Stand(harness.Workload):
 
 
 def test_candidate_runs_in_a_process_of_its_own(capsys):
-    options = Namespace(candidate=None, rounds=1, seconds=5.0)
+    options = Namespace(candidate=None, rounds=1, seconds=2.0)
     assert harness.run(Stand(), options, ["stand"]) == 1
     printed = capsys.readouterr()
     assert "| works | 1,234 |" in printed.out
     assert "breaks failed: ValueError: no luck" in printed.err
-    assert "sleeps failed: not done within 5 seconds" in printed.err
+    assert "sleeps failed: not done within 2 seconds" in printed.err
+
+
+def test_table_of_masks(monkeypatch, capsys):
+    """The candidates run in this process, in place of their own."""
+    pytest.importorskip("transformers")
+
+    def run_here(arguments, environment, seconds):
+        assert arguments[:2] == ("-m", "keras_gmlp.benchmark")
+        main(list(map(str, arguments[2:])))
+        return capsys.readouterr().out, None
+
+    monkeypatch.setattr(harness, "run_python", run_here)
+    monkeypatch.setattr(harness, "keep_freed_memory", lambda: None)
+    assert main(["masking", "--batch", "8", "--batches", "1", "--rounds", "1"]) == 0
+    rows = [line.split("|")[2:-1] for line in capsys.readouterr().out.splitlines()[-2:]]
+    speeds = np.array([[float(cell.replace(",", "")) for cell in row] for row in rows])
+    assert speeds.shape == (2, 3)
+    assert (speeds > 0).all()
 
 
 def test_both_candidates_mask_15_percent(tmp_path):
@@ -108,7 +134,6 @@ def test_both_candidates_mask_15_percent(tmp_path):
     assert [ours, chosen] == pytest.approx([0.15, 0.15], abs=0.02)
 
 
-@pytest.mark.slow
 def test_noise_is_augmented():
     (first, *_) = input_speed.AUGMENTATIONS
     batches = iter(input_speed._augmented_batches(input_speed._augmenter(first), 1))
@@ -117,18 +142,8 @@ def test_noise_is_augmented():
     assert len(labels) == 512
 
 
-@pytest.mark.slow
-def test_table_of_masks(capsys):
-    assert main(["masking", "--batch", "8", "--batches", "1", "--rounds", "1"]) == 0
-    rows = [line.split("|")[2:-1] for line in capsys.readouterr().out.splitlines()[-2:]]
-    speeds = np.array([[float(cell.replace(",", "")) for cell in row] for row in rows])
-    assert speeds.shape == (2, 3)
-    assert (speeds > 0).all()
-
-
 def test_wrong_usage(capsys):
     for arguments in (["masking", "--rounds", "0"], ["unheard-of"]):
-        with pytest.raises(SystemExit) as stopped:
+        with pytest.raises(SystemExit, match="2"):
             main(arguments)
-        assert stopped.value.code == 2
         assert arguments[-1] in capsys.readouterr().err

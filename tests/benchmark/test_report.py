@@ -6,13 +6,7 @@ from PIL import Image
 
 from keras_gmlp.benchmark import report
 from keras_gmlp.benchmark.measuring import Result
-from keras_gmlp.benchmark.report import COLUMNS, busy, quartiles, to_rows
-
-
-def test_quartiles_by_hand():
-    assert quartiles([1, 2, 3, 4, 9]) == (2, 3, 4)
-    assert quartiles([1, 2])[0] == pytest.approx(1.25)  # linear between neighbours
-    assert quartiles([5]) == (5, 5, 5)
+from keras_gmlp.benchmark.report import COLUMNS, busy, to_rows
 
 
 def test_rows_by_hand():

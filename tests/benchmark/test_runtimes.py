@@ -57,3 +57,9 @@ def test_without_openvino_the_row_says_how_to_install_it(linear, monkeypatch):
     monkeypatch.setitem(sys.modules, "openvino", None)
     with pytest.raises(ValueError, match=r"pip install -e '\.\[openvino\]'"):
         runtimes.RUNTIMES["openvino"].load(linear)
+
+
+def test_timm_computes_logits(timm):
+    settings = {"name": "timm", "architecture": "mixer_s32_224", "shape": (32, 32, 3)}
+    prepare = runtimes.load({**settings, "classes": 5, "threads": 1})
+    assert prepare(2)().shape == (2, 5)

@@ -47,11 +47,3 @@ def test_variables_keep_the_user_s_flags(monkeypatch):
     assert found["XLA_FLAGS"] == "--mine --xla_cpu_multi_thread_eigen=false"
     assert runtimes.variables(2, "onnx")["XLA_FLAGS"] == "--mine"
     assert (found["OMP_NUM_THREADS"], found["KERAS_BACKEND"]) == ("1", "jax")
-
-
-@pytest.mark.slow
-def test_worker_of_timm(timm, tmp_path):
-    settings = {"architecture": "mixer_s32_224", "shape": (32, 32, 3), "classes": 5}
-    asked = Worker(candidate("timm", sizes=(1,), **settings), tmp_path)
-    assert len(asked.ask({"size": 2, "calls": 3, "untimed": 0})["seconds"]) == 3
-    asked.close()

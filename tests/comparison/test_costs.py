@@ -6,8 +6,8 @@ import zipfile
 import pytest
 
 from keras_gmlp.comparison import costs
+from keras_gmlp.comparison.images import plan_runs
 from keras_gmlp.comparison.plan import PlannedRun
-from keras_gmlp.comparison.sweep import plan_runs
 from keras_gmlp.runs import RunSettings
 
 

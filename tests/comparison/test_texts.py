@@ -13,7 +13,8 @@ from keras_gmlp.comparison.plan import measure_of
 from keras_gmlp.comparison.texts import TextSweep, best_floor, to_markdown
 from keras_gmlp.comparison.workers import Workers, available_cores
 from keras_gmlp.data.text import prepare_corpus
-from keras_gmlp.runs.run import restore_settings
+from keras_gmlp.runs.run import restore_settings, train_run
+from keras_gmlp.training import precision
 
 ROWS = [
     {
@@ -131,7 +132,12 @@ def test_fine_tuning_waits_for_its_language_model(tmp_path, monkeypatch, capsys)
         assert restore_settings(options) == run.settings
 
 
-@pytest.mark.slow
+def train_here(workers):
+    """Trains the runs in this process, in place of `Workers.train`."""
+    for run in workers.waiting:
+        train_run(run.settings, verbose=0)
+
+
 def test_program_compares_and_resumes(tmp_path, monkeypatch, capsys):
     lines = [
         f"The {a} {b} is {c}." for a in ("cat", "dog") for b in ("here", "there") for c in "xy"
@@ -140,9 +146,8 @@ def test_program_compares_and_resumes(tmp_path, monkeypatch, capsys):
     (tmp_path / "valid.txt").write_text("\n".join(lines))
     corpus = tmp_path / "corpus"
     prepare_corpus(tmp_path / "train.txt", 128, corpus, valid=tmp_path / "valid.txt")
-    rows = [(f"{a} cat {n}", label) for n in range(20) for a, label in (("x", "yes"), ("y", "no"))]
-    table = "".join(f"{text},{label}\n" for text, label in rows)
-    (tmp_path / "mine.csv").write_text(f"text,label\n{table}")
+    rows = [f"x cat {n},yes\ny cat {n},no\n" for n in range(20)]
+    (tmp_path / "mine.csv").write_text(f"text,label\n{''.join(rows)}")
     settings = {"precision": "float32", "epoch_tokens": 2048, "length": 16, "batch_size": 16}
     compare = load_app("compare")
 
@@ -164,6 +169,7 @@ def test_program_compares_and_resumes(tmp_path, monkeypatch, capsys):
                 replace(run, changes={**changes, "precision": "float32"})
 
     monkeypatch.setattr(texts, "TextSweep", Small)
+    monkeypatch.setattr(Workers, "train", train_here)
     out = tmp_path / "out"
     command = ["gmlp_nano", "bert_nano", "--text", str(corpus)]
     command += ["--tasks", str(tmp_path / "mine.csv")]
@@ -175,6 +181,7 @@ def test_program_compares_and_resumes(tmp_path, monkeypatch, capsys):
     assert len(read_table(out / "results.csv")) == 4
     assert "without a network" in (out / "results.md").read_text()
     assert (out / "tasks.png").stat().st_size > 5000
+    monkeypatch.setattr(precision, "choose_in_child", lambda *_: "float32")  # takes seconds
     before = (out / "runs" / "gmlp_nano" / "model.keras").stat().st_mtime_ns
     assert compare.main(command) == 0
     assert (out / "runs" / "gmlp_nano" / "model.keras").stat().st_mtime_ns == before

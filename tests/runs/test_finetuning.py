@@ -13,8 +13,6 @@ from keras_gmlp import runs
 from keras_gmlp.models.structure import find_zooms
 from keras_gmlp.runs import choosing, settings
 
-pytestmark = pytest.mark.eager
-
 
 @pytest.fixture(scope="module")
 def places(tmp_path_factory):
@@ -50,7 +48,6 @@ def test_the_head_alone_on_image_data(places, tmp_path, capsys):
     assert "linear head" in capsys.readouterr().out
 
 
-@pytest.mark.once
 def test_pictures_in_files_are_seen_at_several_zooms(places, tmp_path, monkeypatch):
     weights, folder = places
     module = importlib.import_module("keras_gmlp.runs.prepare")  # the function has the name, too
@@ -66,14 +63,12 @@ def test_pictures_in_files_are_seen_at_several_zooms(places, tmp_path, monkeypat
     assert find_zooms(model) == (1,)
 
 
-@pytest.mark.once
 def test_without_the_included_weights(places, monkeypatch):
     monkeypatch.setattr(settings, "DEFAULT_BACKBONE", "gmlp_that_nobody_has_64")
     with pytest.raises(ValueError, match=r"come with a clone of the repository.*--weights none"):
         keras_gmlp.finetune(places[1])
 
 
-@pytest.mark.once
 def test_wrong_settings(places, tmp_path):
     weights, folder = places
     with pytest.raises(ValueError, match="mixpu: no such setting"):
