@@ -47,7 +47,6 @@ def main(arguments=None):
         own = commands.add_parser(workload.name, help=first, description=text, **style)
         for name, given in {**ROUNDS, **workload.options}.items():
             own.add_argument(name, **(given if isinstance(given, dict) else describe(*given)))
-        own.add_argument("--seconds", type=float, help="limit of a measurement; default: none")
         own.add_argument("--candidate", help=argparse.SUPPRESS)
         own.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
         own.set_defaults(workload=workload, parser=own)

@@ -72,9 +72,7 @@ def run(workload, options, arguments):
             line.show(f"{name} ...")
             own = "-m", "keras_gmlp.benchmark", *arguments, "--candidate", name, "--folder", folder
             candidate = candidates[name]
-            output, reason = run_python(
-                candidate.script or own, candidate.environment, options.seconds
-            )
+            output, reason = run_python(candidate.script or own, candidate.environment)
             if reason:
                 raise RuntimeError(reason)
             return json.loads(output.splitlines()[-1])
@@ -92,16 +90,11 @@ def run(workload, options, arguments):
     return 1 if failed else 0
 
 
-def run_python(arguments, environment, seconds=None):
+def run_python(arguments, environment):
     """Returns what Python prints with these arguments, and why it failed or `None`."""
+    command = [sys.executable, *map(str, arguments)]
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **environment}
-    try:
-        result = subprocess.run(
-            [sys.executable, *map(str, arguments)],
-            env=environment, capture_output=True, text=True, check=False, timeout=seconds,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return "", f"not done within {seconds:g} seconds"
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     failed = result.returncode
     return result.stdout, why_ended(failed, result.stderr) if failed else None
 

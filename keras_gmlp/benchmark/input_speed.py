@@ -115,45 +115,41 @@ class AugmentationSpeed(Workload):
 
 
 def _measure_augmentation(way, threads, options, folder):
-    batches = iter(_augmented_batches(_augmenter(way), threads))
     untimed = 2 * threads + 1  # that threads have prepared
+    batches = iter(augmented_batches(way, threads))
     return time_batches(batches, lambda batch: len(batch[1]), options.batches, untimed)
 
 
-def _augmenter(way):
-    """Returns a function of (key, uint8 images, class indices)."""
+def augmented_batches(way, threads):
+    """Returns an endless `tf.data.Dataset` of augmented noise that computes on some threads."""
+    import tensorflow as tf
+
     from keras_gmlp.data.batches.augmentation import Augmentation
     from keras_gmlp.data.batches.host_augmentation import make_augmenter
 
     data = SimpleNamespace(mirror=True, labels=range(CLASSES), label_rows=lambda: None)
     augment = make_augmenter(Augmentation(**AUGMENTATIONS[way]), data)
-    if way != KERAS_CV:
-        return augment
-    import keras_cv
-
-    layer = keras_cv.layers.RandAugment((0, 255), 2, MAGNITUDE)
-
-    def augment_by_keras_cv(key, images, labels):
-        images, labels = augment(key, images, labels)
-        return layer(images, training=True), labels
-
-    return augment_by_keras_cv
-
-
-def _augmented_batches(augment, threads):
-    """Returns an endless `tf.data.Dataset` of augmented noise that computes on some threads."""
-    import tensorflow as tf
-
     random = np.random.default_rng(0)
     images = tf.constant(random.integers(0, 256, (AUGMENTED, SIDE, SIDE, 3), "uint8"))
     labels = tf.constant(random.integers(0, CLASSES, AUGMENTED))
+    keys = tf.data.Dataset.counter().map(lambda i: tf.stack([i, 0]))
+    layer = None
+    if way == KERAS_CV:
+        import keras_cv
+
+        layer = keras_cv.layers.RandAugment((0, 255), 2, MAGNITUDE)
+
+    def make_batch(key):
+        augmented, chosen = augment(key, images, labels)
+        if layer is not None:
+            augmented = layer(augmented, training=True)
+        return augmented, chosen
+
     options = tf.data.Options()
     options.autotune.enabled = False
     options.threading.private_threadpool_size = threads
     options.threading.max_intra_op_parallelism = 1
-    keys = tf.data.Dataset.counter().map(lambda i: tf.stack([i, 0]))
-    batches = keys.map(lambda key: augment(key, images, labels), num_parallel_calls=threads)
-    return batches.with_options(options)
+    return keys.map(make_batch, num_parallel_calls=threads).with_options(options)
 
 
 HEIGHT, WIDTH, SIZE, PACKED_SIZE = 375, 500, 224, 256

@@ -13,7 +13,7 @@ from keras_gmlp.runs import choosing
 def run(tmp_path, monkeypatch, capsys):
     """A function that measures photos; it returns the exit code, the table's rows, the errors."""
 
-    def run_here(arguments, environment, seconds):
+    def run_here(arguments, environment):
         try:
             main(list(map(str, arguments[2:])))
         except (ValueError, ImportError) as error:
