@@ -73,13 +73,14 @@ def _read_entry(entry):
     return RunSettings(**values)
 
 
-def work(runs, seconds, report=None, verbose=2, say=print):
+def work(runs, seconds, report=None, verbose=2):
     """Trains the runs until all are complete or the time is over."""
     import keras
 
     from keras_gmlp.runs.run import train_run
     from keras_gmlp.training.callbacks import TimeLimitError
 
+    say = functools.partial(print, flush=True)
     end = time.monotonic() + seconds
     results = {run.directory: {"state": "waiting"} for run in runs}
     if report:  # now, so that a useless path fails before the work
@@ -120,9 +121,8 @@ def main(arguments=None):
             require_output(options.report, options.plan, option="--report")
     except ValueError as error:
         parser.error(str(error))
-    say = functools.partial(print, flush=True)
     try:
-        results = work(runs, options.seconds, options.report, say=say)
+        results = work(runs, options.seconds, options.report)
     except KeyboardInterrupt:
         print("\nqueue: stopped; the same command resumes.", file=sys.stderr)
         return 130
