@@ -1,6 +1,7 @@
 """Callbacks: time per epoch, random numbers that resume, a stop at NaN."""
 
 import contextlib
+import csv
 import math
 import signal
 import sys
@@ -140,49 +141,27 @@ def private_generator():
     return torch.random.fork_rng(devices=range(torch.cuda.device_count()))
 
 
-class StopWhenDeleted(keras.callbacks.Callback):
-    """Ends training if the run's folder was deleted, before callbacks write a part of it again."""
+class HistoryWriter(keras.callbacks.Callback):
+    """Adds a row to `history.csv` after each epoch, or ends training if the run was deleted."""
 
-    def __init__(self, path):
+    # Keras' `CSVLogger` keeps the file open; an error of a full disk would not name it.
+
+    def __init__(self, directory):
         super().__init__()
-        self.path = path
+        self.directory, self.path = directory, directory / "history.csv"
 
     def on_epoch_end(self, epoch, logs=None):
-        if not self.path.exists():
+        if not (self.directory / "recipe.json").exists():
             raise RuntimeError(
-                f"{self.path.parent}: deleted, or moved, while the run trained; the same command "
+                f"{self.directory}: deleted, or moved, while the run trained; the same command "
                 "starts it again."
             )
-
-
-class HistoryWriter(keras.callbacks.CSVLogger):
-    """Writes a line an epoch; an error of a full disk names the file."""
-
-    def on_train_begin(self, logs=None):
-        with naming(self.filename, self.filename):
-            super().on_train_begin(logs)
-
-    def on_epoch_end(self, epoch, logs=None):
-        with naming(self.filename, self.filename):
-            super().on_epoch_end(epoch, logs)
-
-    def on_train_end(self, logs=None):
-        if self.csv_file:
-            with naming(self.filename, self.filename):
-                super().on_train_end(logs)
-
-
-@contextlib.contextmanager
-def writing_callbacks(directory, checkpoint, tensorboard=False):
-    """Yields the callbacks that write the files of a run, a list, and closes the files."""
-    history = HistoryWriter(directory / "history.csv", append=True)
-    callbacks = [StopWhenDeleted(directory / "recipe.json"), history, checkpoint]
-    if tensorboard:
-        callbacks.append(keras.callbacks.TensorBoard(directory / "tensorboard"))
-    try:
-        yield callbacks
-    finally:
-        history.on_train_end()  # Keras calls it only if training succeeds
+        row = {"epoch": epoch, **dict(sorted(logs.items()))}
+        with naming(self.path, self.path), self.path.open("a", newline="") as file:
+            writer = csv.DictWriter(file, row)
+            if not file.tell():
+                writer.writeheader()
+            writer.writerow(row)
 
 
 class StopWhenDiverged(keras.callbacks.Callback):

@@ -45,7 +45,15 @@ def use_devices(devices=1, model_parallel=1):
     if len(chosen) == 1:
         yield None
         return
-    distribution = make_distribution(chosen, model_parallel)
+    own = {"auto_shard_dataset": False}
+    if model_parallel == 1:
+        distribution = _DataParallel(devices=chosen, **own)
+    else:
+        shape = (len(chosen) // model_parallel, model_parallel)
+        mesh = keras.distribution.DeviceMesh(shape, ("batch", "model"), chosen)
+        layouts = keras.distribution.LayoutMap(mesh)
+        layouts.update(SPLIT)
+        distribution = _ModelParallel(layout_map=layouts, batch_dim_name="batch", **own)
     with distribution.scope():
         yield distribution
 
@@ -88,18 +96,6 @@ def _list_by_process():
     for device in jax.devices():
         names[device.process_index].append(f"{device.platform}:{device.id}")
     return names
-
-
-def make_distribution(devices, model_parallel=1):
-    """Returns a `keras.distribution.Distribution` of some devices, given by their names."""
-    if model_parallel == 1:
-        return _DataParallel(devices=devices, auto_shard_dataset=False)
-    shape = (len(devices) // model_parallel, model_parallel)
-    mesh = keras.distribution.DeviceMesh(shape, ("batch", "model"), devices)
-    layouts = keras.distribution.LayoutMap(mesh)
-    for path, axes in SPLIT.items():
-        layouts[path] = axes
-    return _ModelParallel(layout_map=layouts, batch_dim_name="batch", auto_shard_dataset=False)
 
 
 class _WholeData:

@@ -27,32 +27,47 @@ def write_model_card(directory, metrics=None):
     path = directory / FILE
     recipe = read_json(directory / "recipe.json")
     metrics = metrics or read_json(directory / "metrics.json")
-    if not recipe or not metrics or (path.exists() and not is_model_card(path)):
+    notes = read_notes(path) if path.exists() else "\n"
+    if not recipe or not metrics or notes is None:
         return
     model = directory / "model.keras"
     megabytes = model.stat().st_size / 1e6 if model.exists() else None
-    notes = re.split(f"(?m)^{NOTES}$", _read(path), maxsplit=1)[1] if path.exists() else "\n"
-    text = model_card(_from_here(directory), recipe, metrics, megabytes)
+    # The path from the working directory, or the name of a folder outside it.
+    directory, here = directory.resolve(), Path.cwd()
+    inside = directory.is_relative_to(here)
+    place = directory.relative_to(here).as_posix() if inside else directory.name
+    text = model_card(place, recipe, metrics, megabytes)
     with atomic_write(path) as temporary:
         temporary.write_text(text + notes, "utf-8")
 
 
-def is_model_card(path):
-    """Returns whether a file is a model card: whether it has the line `NOTES`."""
-    return Path(path).is_file() and re.search(f"(?m)^{NOTES}$", _read(path)) is not None
-
-
-def _read(path):
-    return Path(path).read_text("utf-8", errors="replace")
+def read_notes(path):
+    """Returns the text after the line `NOTES` of a model card; `None` if a file is none."""
+    if not path.is_file():
+        return None
+    _, *notes = re.split(f"(?m)^{NOTES}$", path.read_text("utf-8", errors="replace"), maxsplit=1)
+    return notes[0] if notes else None
 
 
 def model_card(place, recipe, metrics, megabytes=None):
     """Returns the text of a model card, in Markdown, up to and including the line `NOTES`."""
     task = find_task(recipe.get("task"))
     say = task.sentences(recipe, metrics)
+    module, name = say["module"], say["variable"]
+    usage = f"""\
+## Use it
+
+```python
+from keras_gmlp import {module}
+
+{name} = {module}.load({json.dumps(place)})
+print({name}{say["call"]})
+```
+
+{say["prints"]}"""
     sections = (
         _summary(place, recipe, metrics, say),
-        _usage(place, say),
+        usage,
         _results(place, recipe, metrics, megabytes, task, say),
         *_confidence(metrics.get("calibration")),
         _training(place, recipe, say["picture"]),
@@ -63,13 +78,6 @@ def model_card(place, recipe, metrics, megabytes=None):
     return "\n\n".join(sections)
 
 
-def _from_here(directory):
-    """Returns the path from the working directory, or the name of a folder outside it."""
-    directory, here = directory.resolve(), Path.cwd()
-    inside = directory.is_relative_to(here)
-    return directory.relative_to(here).as_posix() if inside else directory.name
-
-
 def _summary(place, recipe, metrics, say):
     preset, labels = recipe.get("preset"), recipe.get("labels", [])
     rows = {"model": f"`{preset or recipe.get('model')}`", **_family(preset)}
@@ -77,7 +85,7 @@ def _summary(place, recipe, metrics, say):
         rows["parameters"] = f"{metrics['parameters']:,}"
     rows |= {name: say[name] for name in ("input", "output") if say.get(name)}
     text = (
-        f"# {_name_of(place)}\n\n{say['title']}, trained with `keras_gmlp` on "
+        f"# {Path(place).resolve().name}\n\n{say['title']}, trained with `keras_gmlp` on "
         f"`{recipe.get('data')}`.\n\n{_table(rows)}"
     )
     return f"{text}\n\nClasses: {first_of(labels, 100)}." if labels else text
@@ -92,21 +100,6 @@ def _family(preset):
             links = [f"[arXiv {paper}](https://arxiv.org/abs/{paper})" for paper in papers]
             return {"family": ", ".join([f"`keras_gmlp.{module}{family.__name__}`", *links])}
     return {}
-
-
-def _usage(place, say):
-    module, name = say["module"], say["variable"]
-    return f"""\
-## Use it
-
-```python
-from keras_gmlp import {module}
-
-{name} = {module}.load({json.dumps(place)})
-print({name}{say["call"]})
-```
-
-{say["prints"]}"""
 
 
 def _results(place, recipe, metrics, megabytes, task, say):
@@ -187,27 +180,23 @@ def _training(place, recipe, picture):
         history = ""
     else:
         shown, history = f"![{picture}](curves.png)", ", `history.csv` the figures of each epoch"
-    files = f"`recipe.json` holds all settings and versions{history}."
-    parts = ["## Training", shown, _table(rows), *_choice(recipe.get("choice"))]
-    return "\n\n".join([*parts, _reproduction(place, recipe), files])
-
-
-def _choice(choice):
-    """Returns what a run chose its settings from, in a list; an empty one without a choice."""
-    if not choice:
-        return []
-    rows = [
-        [row["name"], _percent(row["accuracy"]), _fraction(row["loss"]), str(row["epochs"])]
-        for row in choice["candidates"]
-    ]
-    kind = "held-out training" if choice["held_out"] else "validation"
-    table = _grid(["candidate", "accuracy", "loss", "epochs"], rows)
-    return [f"{choice['images']:,} {kind} images chose the settings:\n\n{table}"]
+    parts = ["## Training", shown, _table(rows)]
+    if choice := recipe.get("choice"):
+        candidates = [
+            [row["name"], _percent(row["accuracy"]), _fraction(row["loss"]), str(row["epochs"])]
+            for row in choice["candidates"]
+        ]
+        kind = "held-out training" if choice["held_out"] else "validation"
+        parts.append(f"{choice['images']:,} {kind} images chose the settings:")
+        parts.append(_grid(["candidate", "accuracy", "loss", "epochs"], candidates))
+    parts.append(_reproduction(place, recipe))
+    parts.append(f"`recipe.json` holds all settings and versions{history}.")
+    return "\n\n".join(parts)
 
 
 def _reproduction(place, recipe):
     """The command that repeats the run, and what it cannot know."""
-    name, weights = _name_of(place), recipe.get("weights")
+    name, weights = Path(place).resolve().name, recipe.get("weights")
     replaced = weights and Path(weights).name == name
     changed = {"weights": "START"} if replaced else {}
     command = write_command(recipe, **changed, out=f"runs/{name}-again")
@@ -272,8 +261,3 @@ def _number(value):
 
 def _fraction(value):
     return f"{value:.4f}"
-
-
-def _name_of(place):
-    """Returns the name of a folder."""
-    return Path(place).resolve().name

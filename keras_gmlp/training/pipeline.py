@@ -73,8 +73,10 @@ def prepare_fit(model, data, recipe, batch_size):
         trained = kind(model.inputs, model.outputs, name=model.name)
     if recipe.freeze:
         freeze_backbone(trained)
-    total_steps = task.size(data) // batch_size * recipe.epochs
-    task.compile(trained, scaled(make_optimizer(recipe, total_steps), recipe), data)
+    optimizer = make_optimizer(recipe, task.size(data) // batch_size * recipe.epochs)
+    if recipe.precision == "mixed_float16":  # Keras reads the model's policy, ours is in the layers
+        optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
+    task.compile(trained, optimizer, data)
     if batches is not None:
         trained.arrays = batches.arrays
         build_for_training(trained, *task.device_sample(data, batches.arrays))
@@ -90,13 +92,6 @@ def make_batches(batches, data, recipe, batch_size, initial_epoch, step=0):
     position = Position(recipe.seed, initial_epoch, step, recipe.epochs, share)
     batches = task.training_batches(data, batch_size, position)
     return batches, task.size(data) // batch_size - step if task.endless else None
-
-
-def scaled(optimizer, recipe):
-    """Adds loss scaling for float16; Keras reads the model's policy, ours is in the layers."""
-    if recipe.precision != "mixed_float16":
-        return optimizer
-    return keras.optimizers.LossScaleOptimizer(optimizer)
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ from keras_gmlp.data.batches.augmentation import Augmentation
 from keras_gmlp.tasks.image_classification import ImageClassification
 from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.tasks.task import Task
+from keras_gmlp.utils.errors import require_one_of
 
 # Settings of a model that recipe.json records as well; `None` means the preset's.
 PATCH_OPTIONS = ("patch_size", "patch_window")
@@ -16,17 +17,15 @@ CHOICES = {
     "optimizer": ("adamw", "muon", "sgd"),
     "pipeline": ("auto", "device", "host"),
 }
-RANGES = (
-    (
-        ("learning_rate", "clip_norm", "adam_ratio"),
-        "above 0 and finite",
-        lambda value: 0 < value < math.inf,
-    ),
-    (("layer_decay",), "in (0, 1]", lambda value: 0 < value <= 1),
-    (("warmup", "ema", "stochastic_depth"), "in [0, 1)", lambda value: 0 <= value < 1),
-    (("weight_decay",), "at least 0 and finite", lambda value: 0 <= value < math.inf),
-    (("seed",), "in [0, 2**32)", lambda value: 0 <= value < 2**32),
-)
+POSITIVE = ("above 0 and finite", lambda value: 0 < value < math.inf)
+SHARE = ("in [0, 1)", lambda value: 0 <= value < 1)
+RANGES = {
+    **dict.fromkeys(("learning_rate", "clip_norm", "adam_ratio"), POSITIVE),
+    **dict.fromkeys(("warmup", "ema", "stochastic_depth"), SHARE),
+    "layer_decay": ("in (0, 1]", lambda value: 0 < value <= 1),
+    "weight_decay": ("at least 0 and finite", lambda value: 0 <= value < math.inf),
+    "seed": ("in [0, 2**32)", lambda value: 0 <= value < 2**32),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,10 +85,7 @@ class Recipe:
     def __post_init__(self):
         _check_numbers(self)
         for name, choices in CHOICES.items():
-            if getattr(self, name) not in choices:
-                raise ValueError(
-                    f"{name} must be one of {', '.join(choices)}; received {getattr(self, name)!r}."
-                )
+            require_one_of(name, getattr(self, name), choices)
         if self.layer_decay < 1 and self.optimizer != "adamw":
             raise ValueError(
                 f"layer_decay requires optimizer='adamw'; received {self.optimizer!r}."
@@ -126,11 +122,10 @@ def _check_numbers(recipe):
         fitted = name == "epochs" and value == 0 and getattr(recipe.task, "fit_head", 0)
         if name != "seed" and value is not None and value < 1 and not fitted:
             raise ValueError(f"{name} must be at least 1; received {value}.")
-    for names, allowed, fits in RANGES:
-        for name in names:
-            value = getattr(recipe, name)
-            if value is not None and not fits(value):
-                raise ValueError(f"{name} must be {allowed}; received {value}.")
+    for name, (allowed, fits) in RANGES.items():
+        value = getattr(recipe, name)
+        if value is not None and not fits(value):
+            raise ValueError(f"{name} must be {allowed}; received {value}.")
 
 
 FAST = {"optimizer": "muon", "learning_rate": 7e-3, "weight_decay": 0.1}

@@ -4,7 +4,6 @@ import csv
 import io
 import re
 import shutil
-import statistics
 from pathlib import Path
 
 from keras_gmlp.training import model_card
@@ -66,9 +65,10 @@ def clear(directory):
         shutil.rmtree(directory / name, ignore_errors=True)
     for path in directory.glob("model*_batch*.tflite"):
         path.unlink()
-    for path in (directory / name for name in WRITTEN):
-        if path.name != model_card.FILE or model_card.is_model_card(path):  # not the user's README
-            path.unlink(missing_ok=True)
+    own = model_card.read_notes(directory / model_card.FILE) is not None
+    for name in WRITTEN:
+        if own or name != model_card.FILE:  # a README.md of the user's stays
+            (directory / name).unlink(missing_ok=True)
 
 
 def refuse_other_files(directory):
@@ -117,17 +117,11 @@ def read_history(path, columns=("epoch", "seconds")):
     return rows
 
 
-def read_seconds(history):
-    """Returns the seconds of all epochs, and the median of an epoch."""
-    seconds = [float(row["seconds"]) for row in history]
-    return round(sum(seconds), 1), max(statistics.median(seconds), 0.01)
-
-
 def trim_history(path, epochs, columns=("epoch", "seconds")):
     """Deletes the rows of epochs after the checkpoint, which will be trained again."""
-    kept = [row for row in read_history(path, columns) if int(row["epoch"]) < epochs]
     if not path.exists():
         return
+    kept = [row for row in read_history(path, columns) if int(row["epoch"]) < epochs]
     with atomic_write(path) as temporary, temporary.open("w", newline="") as file:
         if kept:
             writer = csv.DictWriter(file, kept[0])

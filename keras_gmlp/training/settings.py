@@ -31,22 +31,19 @@ def setting_names(settings):
     return names
 
 
-def override(recipe, changes):
+def override(settings, changes):
     """Returns a recipe with some settings changed, wherever they belong."""
-    known = setting_names(recipe)
+    known = setting_names(settings)
     if unknown := sorted(set(changes) - known):
         raise ValueError(
             f"{unknown[0]}: no such setting; expected one of: {', '.join(sorted(known))}."
         )
-    return _override(recipe, changes)
-
-
-def _override(settings, changes):
     values = {}
     for field in dataclasses.fields(settings):
         value = getattr(settings, field.name)
         if dataclasses.is_dataclass(value):
-            values[field.name] = _override(value, changes)
+            own = setting_names(value).intersection(changes)
+            values[field.name] = override(value, {name: changes[name] for name in own})
         elif field.name in changes:
             values[field.name] = changes[field.name]
     return dataclasses.replace(settings, **values)
@@ -54,19 +51,17 @@ def _override(settings, changes):
 
 def differences(recorded, settings):
     """Returns a phrase for each setting that differs from a run's `recipe.json`."""
-    recorded, settings = {**UNNAMED, **recorded}, {"task": UNNAMED["task"], **settings}
-    recorded, settings = _flatten_augmentation(recorded), _flatten_augmentation(settings)
+    # The augmentation's parts one by one, so that those an older run does not name are skipped.
+    recorded, settings = (
+        {**each, **(each.get("augmentation") or {})}
+        for each in ({**UNNAMED, **recorded}, {"task": UNNAMED["task"], **settings})
+    )
+    compared = recorded.keys() - {COMMAND, "augmentation"}
     return [
         f"{name} {recorded[name]!r} there, {value!r} here"
         for name, value in settings.items()
-        if name in recorded and name != COMMAND and value not in (recorded[name], AUTO)
+        if name in compared and value not in (recorded[name], AUTO)
     ]
-
-
-def _flatten_augmentation(settings):
-    """Moves the augmentation's parts up, so that those an older run does not name are skipped."""
-    rest = {name: value for name, value in settings.items() if name != "augmentation"}
-    return rest | (settings.get("augmentation") or {})
 
 
 def describe(recorded):

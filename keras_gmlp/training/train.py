@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import math
 import re
+import statistics
 from pathlib import Path
 
 import keras
@@ -18,13 +19,13 @@ from keras_gmlp.training.adapting import adapt_layers
 from keras_gmlp.training.callbacks import (
     Clock,
     DivergedError,
+    HistoryWriter,
     KeepBest,
     ReseedDropout,
     StopOnInterrupt,
     StopWhenDiverged,
     TimeLimit,
     require_validation,
-    writing_callbacks,
 )
 from keras_gmlp.training.checkpoints import ContinueEpoch, RunCheckpoint, SaveWithinEpoch
 from keras_gmlp.training.device_loop import EpochOrder
@@ -42,7 +43,6 @@ from keras_gmlp.training.run_directory import (
     has_progress,
     read_history,
     read_metrics,
-    read_seconds,
     trim_history,
 )
 from keras_gmlp.utils import plotting
@@ -212,9 +212,10 @@ class _Run:
         if recipe.patience is not None:
             history = read_history(self.directory / "history.csv", self._columns())
             keep = KeepBest(checkpoint, f"val_{task.headline}", recipe.patience, history)
-        files = self.directory, checkpoint, tensorboard
-        written = writing_callbacks(*files) if first else contextlib.nullcontext([])
-        with written as writers, StopOnInterrupt() as interrupt, fit_context():
+        writers = [HistoryWriter(self.directory), checkpoint] if first else []
+        if first and tensorboard:
+            writers.append(keras.callbacks.TensorBoard(self.directory / "tensorboard"))
+        with StopOnInterrupt() as interrupt, fit_context():
             callbacks = [
                 *([] if batches is None else [EpochOrder(batches)]),
                 interrupt,
@@ -310,9 +311,10 @@ class _Run:
         split = task.validation_split(self.data) + " (averaged weights)" * bool(self.recipe.ema)
         names = task.training_name, split
         draw_curves(history, self.directory / "curves.png", task.curves(), names)
-        seconds, median = read_seconds(history)
+        seconds = [float(row["seconds"]) for row in history]
         if len(history) == epochs:
-            metrics["seconds"] = seconds
+            metrics["seconds"] = round(sum(seconds), 1)
+        median = max(statistics.median(seconds), 0.01)
         return {**metrics, f"{task.unit}_per_second": round(units / median, 1)}
 
 

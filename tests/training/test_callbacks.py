@@ -1,10 +1,8 @@
 """Callbacks: when training stops, what the clock measures, whose random numbers change."""
 
 import contextlib
-import errno
 import signal
 import time
-from types import SimpleNamespace
 
 import keras
 import numpy as np
@@ -13,11 +11,11 @@ import pytest
 from keras_gmlp.training.callbacks import (
     Clock,
     DivergedError,
+    HistoryWriter,
     ReseedDropout,
     StopOnInterrupt,
     StopWhenDiverged,
     private_generator,
-    writing_callbacks,
 )
 from keras_gmlp.training.checkpoints import ContinueEpoch, RunCheckpoint, SaveWithinEpoch
 
@@ -79,7 +77,7 @@ def test_callbacks_leave_keras_dispatch_asynchronous(tmp_path):
         keras.callbacks.SwapEMAWeights(),
         ReseedDropout(0),
         StopWhenDiverged(),
-        keras.callbacks.CSVLogger(tmp_path / "history.csv"),
+        HistoryWriter(tmp_path),
         checkpoint := RunCheckpoint(tmp_path),
         SaveWithinEpoch(checkpoint, 10, clock),
         ContinueEpoch({}, clock),
@@ -209,19 +207,14 @@ def test_ctrl_c_that_nobody_handles_stays_so():
         signal.signal(signal.SIGINT, before)
 
 
-def test_only_the_history_is_named_as_the_full_file(tmp_path):
-    shared = RuntimeError("unable to write to /dev/shm: No space left on device")
-    with pytest.raises(RuntimeError) as error, writing_callbacks(tmp_path, None):
-        raise shared
-    assert error.value is shared
-    with writing_callbacks(tmp_path, None) as callbacks:
-        history = callbacks[1]
-        history.writer, history.keys = SimpleNamespace(writerow=fail_on_full_disk), []
-        history.set_model(SimpleNamespace(stop_training=False))
-        with pytest.raises(OSError, match="No space left") as error:
-            history.on_epoch_end(0, {})
-    assert error.value.filename == str(tmp_path / "history.csv")
-
-
-def fail_on_full_disk(row):
-    raise OSError(errno.ENOSPC, "No space left on device")
+def test_history_has_a_row_for_each_epoch_and_is_named_where_the_disk_is_full(tmp_path):
+    (tmp_path / "recipe.json").touch()
+    for epoch in range(2):  # a run that resumes begins with a new callback
+        HistoryWriter(tmp_path).on_epoch_end(epoch, {"val_loss": 0.25, "loss": 0.5})
+    path = tmp_path / "history.csv"
+    assert path.read_text().splitlines() == ["epoch,loss,val_loss", "0,0.5,0.25", "1,0.5,0.25"]
+    path.unlink()
+    path.symlink_to("/dev/full")
+    with pytest.raises(OSError, match="No space left") as error:
+        HistoryWriter(tmp_path).on_epoch_end(2, {})
+    assert error.value.filename == str(path)

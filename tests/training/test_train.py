@@ -17,12 +17,11 @@ import keras_gmlp
 from keras_gmlp.data import hold_out
 from keras_gmlp.data.batches.augmentation import Augmentation
 from keras_gmlp.data.images.image_data import ImageData
-from keras_gmlp.objectives.losses import CrossEntropy
 from keras_gmlp.objectives.optimizers import make_optimizer
 from keras_gmlp.tasks.image_classification import ImageClassification
 from keras_gmlp.training.callbacks import DivergedError, StopWhenDiverged, TimeLimitError
 from keras_gmlp.training.checkpoints import RunCheckpoint
-from keras_gmlp.training.pipeline import scaled
+from keras_gmlp.training.pipeline import prepare_fit
 from keras_gmlp.training.recipes import Recipe, find_recipe
 from keras_gmlp.training.train import train
 from keras_gmlp.utils.files import directory_lock
@@ -213,7 +212,7 @@ def test_space_asked_for_holds_a_checkpoint(data, tmp_path, monkeypatch, changes
     monkeypatch.setattr(name, lambda path, size, reserve: asked.append(size))
     checkpoint = RunCheckpoint(tmp_path)
     checkpoint.set_model(model := tiny_model(**recipe.model_arguments()))
-    model.compile(scaled(make_optimizer(recipe, 4), recipe), CrossEntropy())
+    prepare_fit(model, data, recipe, batch_size=8)
     model.evaluate(data.test.dataset().batch(8), verbose=0)
     model.optimizer.build(model.trainable_variables)
     checkpoint.on_epoch_end(0)

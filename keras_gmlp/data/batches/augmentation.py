@@ -91,7 +91,9 @@ def make_change(augmentation, mirror, classes, xp, rows=None):
         elif mixes:
             labels = xp.one_hot(labels, classes)
         if mixes:
-            choice = choose_mixing(augmentation, draws.choice(), mixing, xp)
+            draw = xp.where(mixing, draws.choice(), 1.0)
+            mixed = xp.cast(draw < augmentation.mixup + augmentation.cutmix, "int32")
+            choice = mixed * xp.where(draw < augmentation.mixup, 1, 2)
             images, labels = mix(images, labels, choice, draws, xp)
         return images, labels
 
@@ -152,18 +154,11 @@ def _erase(images, probability, draws, xp):
     sides = xp.sqrt(pixels * ratio), xp.sqrt(pixels / ratio)
     chosen = (chance < probability)[:, None, None, None]
     inside = _rectangles(size, sides, centres, xp)
-    return xp.where(inside & chosen, xp.mean(images), images)
-
-
-def choose_mixing(augmentation, draw, mixing, xp):
-    """Returns how a batch mixes: 0 for not at all, 1 for MixUp, 2 for CutMix."""
-    draw = xp.where(mixing, draw, 1.0)
-    mixes = xp.cast(draw < augmentation.mixup + augmentation.cutmix, "int32")
-    return mixes * xp.where(draw < augmentation.mixup, 1, 2)
+    return xp.where(inside & chosen, xp.mean(images, (1, 2), keepdims=True), images)
 
 
 def mix(images, labels, choice, draws, xp):
-    """Mixes images with their neighbours as chosen; labels mix in the pixels' shares."""
+    """Mixes images with their neighbours: 0 not at all, 1 by MixUp, 2 by CutMix; labels as well."""
     count, *size = images.shape[:3]
 
     def cutmix():
@@ -178,5 +173,5 @@ def mix(images, labels, choice, draws, xp):
     kept = xp.switch(choice, [lambda: whole, mixup, cutmix])  # the share of each pixel
     others = np.minimum(np.arange(count) ^ 1, count - 1)
     images = kept * images + (1.0 - kept) * xp.gather(images, others)
-    kept = xp.mean(kept)[:, 0, 0]
+    kept = xp.mean(kept, (1, 2))
     return images, kept * labels + (1.0 - kept) * xp.gather(labels, others)

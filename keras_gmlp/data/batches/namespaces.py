@@ -7,8 +7,8 @@ class Namespace:
     """The functions of a module, and those that TensorFlow and JAX name differently."""
 
     # `take` gathers along an axis within each sample, `gather` gathers samples. `apply_each`
-    # applies to each image the function of its kind; images of further kinds stay. `mean` is of
-    # each channel. `map_levels` maps a channel by the table that a function makes of its histogram.
+    # applies to each image the function of its kind; images of further kinds stay. `map_levels`
+    # maps a channel by the table that a function makes of its histogram.
 
     def __init__(self, module, **functions):
         self._module = module
@@ -35,11 +35,6 @@ def tensorflow_namespace():
         result = tf.dynamic_stitch(groups, [*changed, parts[-1][0]])
         return tf.ensure_shape(result, arrays[0].shape)
 
-    def auto_contrast(images):
-        import keras_cv
-
-        return keras_cv.layers.AutoContrast((0, 255))(images)
-
     def map_levels(levels, make_table):
         channels = levels.shape[-1]
         rows = tf.range(tf.shape(levels)[0] * channels)
@@ -52,10 +47,10 @@ def tensorflow_namespace():
         tf,
         take=take,
         switch=tf.switch_case,
-        mean=functools.partial(tf.reduce_mean, axis=(1, 2), keepdims=True),
-        smallest=functools.partial(tf.reduce_min, axis=-1, keepdims=True),
+        mean=tf.reduce_mean,
+        min=tf.reduce_min,
+        max=tf.reduce_max,
         apply_each=apply_each,
-        auto_contrast=auto_contrast,
         map_levels=map_levels,
     )
 
@@ -76,11 +71,6 @@ def jax_namespace():
             result = jnp.where(chosen, function(images, *numbers), result)
         return result
 
-    def auto_contrast(images):
-        low, high = images.min((1, 2), keepdims=True), images.max((1, 2), keepdims=True)
-        stretched = (images - low) * (255.0 / jnp.where(high > low, high - low, 1.0))
-        return jnp.where(high > low, stretched, images)
-
     def map_levels(levels, make_table):
         channels = levels.shape[-1]
 
@@ -97,9 +87,6 @@ def jax_namespace():
         gather=functools.partial(jnp.take, axis=0),
         switch=jax.lax.switch,
         one_hot=jax.nn.one_hot,
-        mean=functools.partial(jnp.mean, axis=(1, 2), keepdims=True),
-        smallest=functools.partial(jnp.min, axis=-1, keepdims=True),
         apply_each=apply_each,
-        auto_contrast=auto_contrast,
         map_levels=map_levels,
     )

@@ -25,7 +25,9 @@ def apply_operations(images, index, strength, signed, xp):
 
 def _auto_contrast(images, index, strength, signed, xp):
     """Stretches each channel to the range from 0 to 255."""
-    return xp.auto_contrast(images)
+    low, high = xp.min(images, (1, 2), keepdims=True), xp.max(images, (1, 2), keepdims=True)
+    scale = 255.0 / xp.where(high > low, high - low, 1.0)
+    return xp.where(high > low, images * scale + -low * scale, images)
 
 
 def _equalize(images, index, strength, signed, xp):
@@ -33,7 +35,8 @@ def _equalize(images, index, strength, signed, xp):
     pixels = images.shape[1] * images.shape[2]
 
     def make_table(histogram):
-        fewest = xp.smallest(xp.where(histogram == 0, pixels, histogram))
+        used = xp.where(histogram == 0, pixels, histogram)
+        fewest = xp.min(used, -1, keepdims=True)
         step = (pixels - fewest) // 255
         below = xp.cumsum(histogram, axis=-1) - histogram
         table = (below + step // 2) // xp.maximum(step, 1)
@@ -56,7 +59,7 @@ def _remove_color(images, index, strength, signed, xp):
 
 
 def _change_contrast(images, index, strength, signed, xp):
-    mean = xp.mean(images)
+    mean = xp.mean(images, (1, 2), keepdims=True)
     return mean + (1.0 + signed) * (images - mean)
 
 

@@ -1,7 +1,6 @@
 """Training and evaluation batches: order, augmentation, and that a run can be made again."""
 
 import itertools
-import sys
 
 import numpy as np
 import pytest
@@ -291,9 +290,3 @@ def test_bad_arguments():
             Augmentation(**settings)
     with refused("batch_size must be at least 1; received 0"):
         training_batches(noise(), 0)
-
-
-def test_missing_keras_cv_is_named_before_anything_is_traced(monkeypatch):
-    monkeypatch.setitem(sys.modules, "keras_cv", None)
-    with pytest.raises(ModuleNotFoundError, match="keras_cv"):
-        training_batches(noise(), 4, Augmentation(rand_augment=0.4))
