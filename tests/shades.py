@@ -8,7 +8,7 @@ import numpy as np
 import keras_gmlp
 from keras_gmlp.data import ArraySplit, ImageData
 from keras_gmlp.training.callbacks import TimeLimitError
-from keras_gmlp.training.processes import join_processes, process_number
+from keras_gmlp.training.processes import DisagreementError, join_processes, process_number
 from keras_gmlp.training.recipes import find_recipe
 from keras_gmlp.training.settings import override
 
@@ -57,3 +57,7 @@ if __name__ == "__main__":
     train_on("stopped", 2, model_parallel=2, stop=True)
     train_on("stopped", 2)
     train_on("shared", 2, "host", epochs=1)
+    try:
+        train_on("other", 2, "host", epochs=1, seed=1 + process)
+    except DisagreementError as error:
+        print(error)

@@ -1,6 +1,5 @@
 """A tiny run on generated pictures that is killed and goes on, for tests of what a run keeps."""
 
-import csv
 import dataclasses
 
 import keras
@@ -57,22 +56,19 @@ def tiny_model(**overrides):
 
 
 def train_tiny(directory, pipeline="host", data=None, recipe=RECIPE, **options):
-    """Returns the weights after training, with random numbers that must resume too."""
+    """Returns weights and metrics after training, with random numbers that must resume too."""
+    # The first of two blocks is never dropped.
     model = tiny_model(depth=2, stochastic_depth=0.3, dropout=0.1)
     recipe = dataclasses.replace(recipe, pipeline=pipeline)
-    train(model, data or make_data(), recipe, directory, verbose=0, **options)
-    return model.get_weights()
+    metrics = train(model, data or make_data(), recipe, directory, verbose=0, **options)
+    return model.get_weights(), metrics
 
 
-def read_rows(directory):
-    with open(directory / "history.csv", newline="") as file:
-        return [
-            [float(v) for k, v in row.items() if k != "seconds"] for row in csv.DictReader(file)
-        ]
+def train_killed(monkeypatch, directory, epoch, save, pipeline="host", chunk=1, **options):
+    """Saves before the batch `save` of an epoch, and dies before the next one.
 
-
-def train_killed(monkeypatch, directory, epoch, save, pipeline="host", **options):
-    """Saves before the batch `save` of an epoch, and dies before the next one."""
+    On a device a batch is a chunk of steps.
+    """
 
     def save_or_die(self, batch, logs=None, original=SaveWithinEpoch.on_train_batch_begin):
         if (self.epoch, batch) == (epoch, save):
@@ -81,6 +77,7 @@ def train_killed(monkeypatch, directory, epoch, save, pipeline="host", **options
             raise Kill
 
     with monkeypatch.context() as patch:
+        patch.setattr("keras_gmlp.data.batches.device.chunk_length", lambda steps: chunk)
         patch.setattr(SaveWithinEpoch, "on_train_batch_begin", save_or_die)
         with pytest.raises(Kill):
             train_tiny(directory, pipeline, checkpoint_minutes=1e-9, **options)

@@ -9,6 +9,8 @@ import pytest
 
 from keras_gmlp.utils import environment as allocator
 
+pytestmark = pytest.mark.once
+
 MEASURE = """
 import ctypes, resource
 from keras_gmlp.utils.environment import keep_freed_memory

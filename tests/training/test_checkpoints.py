@@ -1,5 +1,6 @@
-"""Checkpoints within an epoch: a run resumes at that step, to the same end."""
+"""Checkpoints at the end of an epoch and within it; `test_train` resumes runs from them."""
 
+import errno
 import time
 from types import SimpleNamespace
 
@@ -7,30 +8,13 @@ import h5py
 import keras
 import numpy as np
 import pytest
-from tiny_run import PIPELINES, read_rows, train_killed, train_tiny
+from tiny_run import train_tiny
 
-from keras_gmlp.data.batches.device import DeviceBatches
 from keras_gmlp.training import checkpoints
 from keras_gmlp.training.callbacks import Clock
 from keras_gmlp.training.checkpoints import ContinueEpoch, RunCheckpoint, SaveWithinEpoch
 
 pytestmark = pytest.mark.eager
-
-
-@pytest.mark.parametrize(("pipeline", "chunk"), PIPELINES)
-def test_killed_run_goes_on_at_its_step_to_the_same_end(tmp_path, monkeypatch, pipeline, chunk):
-    # Keras counts the steps of a chunk as one.
-    monkeypatch.setattr("keras_gmlp.data.batches.device.chunk_length", lambda steps: chunk)
-    whole = train_tiny(tmp_path / "whole", pipeline)
-    killed = tmp_path / "killed"
-    for epoch in (0, 1):
-        found = train_killed(monkeypatch, killed, epoch, 1, pipeline)
-        assert found == [f"{epoch:06d}_{chunk:06d}.weights.h5"]
-    resumed = train_tiny(killed, pipeline)
-    for ours, theirs in zip(resumed, whole, strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-6)
-    # Each epoch once, with the metrics of the whole epoch.
-    np.testing.assert_allclose(read_rows(killed), read_rows(tmp_path / "whole"), rtol=1e-5)
 
 
 def test_older_steps_are_deleted_and_an_epoch_replaces_them(tmp_path):
@@ -50,11 +34,25 @@ def test_older_steps_are_deleted_and_an_epoch_replaces_them(tmp_path):
     assert (checkpoint.restore(model), checkpoint.step, checkpoint.state) == (2, 0, None)
 
 
+def test_full_disk_ends_a_run_before_its_first_epoch(tmp_path, monkeypatch):
+    checkpoint, model = RunCheckpoint(tmp_path), compiled()
+    checkpoint.set_model(model)
+    monkeypatch.setattr("shutil.disk_usage", lambda path: (2000, 1000, 1000))
+    with pytest.raises(OSError, match=r"no space left: [\d,]+ bytes needed, 1,000 free") as caught:
+        checkpoint.on_train_begin()
+    assert caught.value.errno == errno.ENOSPC
+    monkeypatch.setattr("shutil.disk_usage", lambda path: (0, 0, 0))  # as some file systems do
+    checkpoint.on_train_begin()
+    checkpoint.on_epoch_end(0)
+    assert checkpoint.restore(compiled()) == 1
+
+
 def compiled():
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
     model.compile("sgd", "mse")
     model.evaluate(np.ones((1, 2)), np.ones((1, 1)), verbose=0)
-    model.optimizer.build(model.trainable_variables)
+    assert RunCheckpoint("missing").restore(model) == 0
+    assert model.optimizer.built  # before the first step
     return model
 
 
@@ -122,7 +120,7 @@ def test_seconds_of_an_epoch_add_up():
     assert 1000 <= logs["seconds"] < 1010
 
 
-def test_checkpoint_of_another_model_or_without_its_state_says_what_to_do(tmp_path):
+def test_checkpoint_that_cannot_be_loaded_says_what_to_do(tmp_path, monkeypatch):
     model = compiled()
     with pytest.raises(ValueError, match=r"fits another model or other metrics.*--restart"):
         checkpoints.write_state(model, {"variable_0000": np.zeros(3)})
@@ -140,20 +138,15 @@ def test_checkpoint_of_another_model_or_without_its_state_says_what_to_do(tmp_pa
     with pytest.raises(ValueError, match=r"000003\.weights\.h5: .*'epoch/odd'.*--restart"):
         checkpoint.restore(model)
 
+    def fail(*_):  # an error of the system is not taken for damage
+        raise PermissionError(errno.EACCES, "Permission denied", "000001.weights.h5")
+
+    monkeypatch.setattr(model, "load_weights", fail)
+    with pytest.raises(PermissionError):
+        checkpoint.restore(model)
+
 
 def test_minutes_are_positive(tmp_path):
     for minutes in (0, float("nan")):
         with pytest.raises(ValueError, match="checkpoint_minutes must be positive"):
             train_tiny(tmp_path, checkpoint_minutes=minutes)
-
-
-@pytest.mark.parametrize("first", [2, 3])
-def test_device_batches_start_at_a_step(first):
-    pytest.importorskip("jax")
-    batches = DeviceBatches((np.arange(32),), 4, chunk=2)
-    whole = [batches[i] for i in range(len(batches))]
-    batches.first_step = first
-    rest = [batches[i] for i in range(len(batches))]
-    for name in ("indices", "positions"):
-        expected = np.concatenate([item[name] for item in whole])[first:]
-        np.testing.assert_array_equal(np.concatenate([item[name] for item in rest]), expected)

@@ -38,6 +38,7 @@ def drop_column(text):
         ("stopped", "recipe.json", None, "missing, so how the run .* is unknown"),
         ("stopped", "recipe.json", lambda text: "[]", "damaged, so how"),
         ("stopped", "recipe.json", cut, "damaged"),
+        ("stopped", "checkpoint/000001.weights.h5", cut, "cannot be loaded"),
         ("complete", "metrics.json", lambda text: "{}", "damaged .it has no number epochs"),
         ("complete", "model.keras", cut, "cannot be loaded"),
     ],
@@ -59,36 +60,26 @@ def test_damaged_file_is_named_with_the_remedy(tmp_path, folders, kind, name, ch
 
 
 @pytest.mark.parametrize("restart", [False, True])
-def test_files_of_the_user_are_not_replaced(tmp_path, restart):
-    for name in ("labels.txt", "curves.png", "README.md", "notes.txt"):
+@pytest.mark.parametrize("names", [["labels.txt", "curves.png"], ["metrics.json", "history.csv"]])
+def test_files_of_the_user_are_not_replaced(tmp_path, names, restart):
+    for name in names:
         (tmp_path / name).write_text("mine")
-    with pytest.raises(ValueError, match=r"holds labels\.txt, curves\.png but no run") as error:
+    reason = rf"holds {', '.join(names)} but no run \(recipe.json\).*Give a new or an empty folder"
+    with pytest.raises(ValueError, match=reason):
         train_run(tmp_path, restart=restart)
-    assert "Give a new or an empty folder" in str(error.value)
-    for name in ("labels.txt", "curves.png"):
-        assert (tmp_path / name).read_text() == "mine"
-        (tmp_path / name).unlink()
-    train_run(tmp_path, restart=restart)
+    assert [(tmp_path / name).read_text() for name in names] == ["mine"] * 2
+
+
+def test_files_of_other_names_and_a_readme_of_the_user_stay(tmp_path):
+    for name in ("README.md", "notes.txt"):
+        (tmp_path / name).write_text("mine")
+    train_run(tmp_path, restart=True)
     assert [(tmp_path / name).read_text() for name in ("README.md", "notes.txt")] == ["mine"] * 2
 
 
-@pytest.mark.parametrize("restart", [False, True])
-def test_a_metrics_file_alone_is_no_run(tmp_path, restart):
-    for name in ("metrics.json", "history.csv"):
-        (tmp_path / name).write_text("{}")
-    with pytest.raises(
-        ValueError, match=r"metrics\.json, history\.csv but no run \(recipe\.json\)"
-    ):
-        train_run(tmp_path, restart=restart)
-    assert [(tmp_path / name).read_text() for name in ("metrics.json", "history.csv")] == ["{}"] * 2
-
-
-@pytest.mark.parametrize("content", [None, ""])
-def test_lost_history_is_no_obstacle(tmp_path, folders, content):
+def test_lost_history_is_no_obstacle(tmp_path, folders):
     place = shutil.copytree(folders["stopped"], tmp_path / "run")
     (place / "history.csv").unlink()
-    if content is not None:
-        (place / "history.csv").write_text(content)
     metrics = train_run(place)
     assert metrics["epochs"] == 2
     assert "seconds" not in metrics  # those of the first epoch are unknown
@@ -128,6 +119,8 @@ def test_last_line_that_a_kill_cut_is_left_out(tmp_path):
     with pytest.raises(ValueError, match="damaged"):
         read_history(path)
     assert read_history(tmp_path / "missing.csv") == []
+    path.write_text("")
+    assert read_history(path) == []
     path.write_text("{}\n1\n")
     with pytest.raises(ValueError, match=r"damaged \(no column 'epoch'\)"):
         read_history(path)

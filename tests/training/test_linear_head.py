@@ -25,6 +25,8 @@ from keras_gmlp.tasks.linear_head import (
 from keras_gmlp.training.recipes import Recipe
 from keras_gmlp.weights import load
 
+pytestmark = pytest.mark.once  # finetuning fits heads on other backends
+
 WHOLE = choose_views(1, mirror=False)[:1]
 
 
@@ -63,7 +65,6 @@ def test_head_gives_the_probabilities_of_scikit_learn(start, classes):
     assert loss == pytest.approx(-np.log(chosen).mean(), abs=1e-4)
 
 
-@pytest.mark.once
 def test_repeated_views_change_nothing():
     rng = np.random.default_rng(0)
     vectors, labels = rng.normal(size=(1, 40, 5)), np.arange(40) % 2
@@ -71,7 +72,6 @@ def test_repeated_views_change_nothing():
     np.testing.assert_allclose(once[0], thrice[0], atol=1e-3)
 
 
-@pytest.mark.once
 def test_a_class_without_images_is_improbable_and_a_weighted_one_more_probable():
     rng = np.random.default_rng(0)
     vectors, labels = rng.normal(size=(1, 60, 4)), np.arange(60) % 2
@@ -87,7 +87,6 @@ def test_a_class_without_images_is_improbable_and_a_weighted_one_more_probable()
     assert weighted[1] - weighted[0] > bias[1] - bias[0] + 1
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("images", [100, 10_000])
 def test_fitting_to_many_images_shows_a_bar(images, monkeypatch, capsys):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
@@ -97,7 +96,6 @@ def test_fitting_to_many_images_shows_a_bar(images, monkeypatch, capsys):
     assert (bar in capsys.readouterr().err) == (images == 10_000)
 
 
-@pytest.mark.once
 def test_views():
     assert [len(choose_views(n, True)) for n in (1, 500, 1200, 3000, 50_000)] == [6, 5, 3, 3, 1]
     assert len(choose_views(1, False)) == 3
@@ -109,7 +107,6 @@ def test_views():
     assert cut[0, 0, 0, 0] <= images[0, 1, 1, 0]  # the window begins at the upper left corner
 
 
-@pytest.mark.once
 def test_features_that_are_not_finite_are_an_error(start):
     model, _ = start.adapt(("x", "y"))
     norm = model.get_layer("norm")

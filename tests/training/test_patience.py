@@ -3,7 +3,9 @@
 import dataclasses
 import json
 
+import numpy as np
 import pytest
+from check_layer import to_numpy
 from read_table import read_table
 from tiny_run import PIPELINES, RECIPE, CountedSplit, Kill, make_data, train_killed, train_tiny
 
@@ -42,7 +44,6 @@ def losses(monkeypatch):
 
 @pytest.mark.parametrize("pipeline", [name for name, _ in PIPELINES])
 def test_the_planted_best_epoch_is_saved_also_after_kills(tmp_path, monkeypatch, losses, pipeline):
-    monkeypatch.setattr("keras_gmlp.data.batches.device.chunk_length", lambda steps: 1)
     data = split_data()
     run = {"pipeline": pipeline, "data": data, "recipe": PATIENT}
     # In the epoch that ends the patience, and then before the end of the run.
@@ -71,6 +72,10 @@ def test_the_planted_best_epoch_is_saved_also_after_kills(tmp_path, monkeypatch,
     assert "Of 4 epochs, epoch 2 was the best on the validation images" in card
     # The averaged weights, as validation saw them.
     model = keras_gmlp.load_model(tmp_path / "model.keras", compile=False)
+    images, labels = data.validation.arrays()
+    right = np.mean(to_numpy(model(images)).argmax(-1) == labels)
+    assert metrics["validation_accuracy"] == pytest.approx(right, abs=1e-6)
+    assert f"the Keras model has {100 * right:.2f} %" in card
     PATIENT.task.compile(model, "sgd")
     loss = PATIENT.task.evaluate(model, data, "validation")["loss"]
     assert loss == pytest.approx(seen[2], abs=1e-5)

@@ -19,8 +19,14 @@ from PIL import Image
 
 import keras_gmlp
 from keras_gmlp import Recipe
+from keras_gmlp.programs.shared.cli import UsageError
 from keras_gmlp.training import pipeline, processes
-from keras_gmlp.training.processes import check_agreement, join_processes, run_once
+from keras_gmlp.training.processes import (
+    DisagreementError,
+    check_agreement,
+    join_processes,
+    run_once,
+)
 from keras_gmlp.utils.files import read_json
 
 on_jax = pytest.mark.skipif(keras.backend.backend() != "jax", reason="requires JAX")
@@ -79,18 +85,16 @@ def packed(tmp_path_factory):
         picture = Image.new("RGB", (25, 20), tuple(rng.integers(0, 256, 3).tolist()))
         for name in "abcde":
             picture.save(folder / f"{name}.jpg")
-    command = [sys.executable, APPS / "pack.py", place / "photos", "--out", place / "packed"]
-    subprocess.run([*command, "--size", "18"], check=True, capture_output=True)
+    command = [place / "photos", "--out", place / "packed", "--size", "18"]
+    assert load_app("pack").main([*map(str, command)]) == 0
     return place / "packed"
 
 
-def start_apps(folder, data, *options):
-    """Starts `apps/train.py` in two processes; `options` holds the additional ones of each."""
+def start_apps(folder, data):
+    """Starts `apps/train.py` in two processes."""
     place = ["--data", data, "--out", folder / "run", "--coordinator", f"127.0.0.1:{free_port()}"]
-    return [
-        start([*TRAIN, *place, "--processes", 2, "--process", number, *added], folder, 1)
-        for number, added in enumerate(options or [(), ()])
-    ]
+    command = [*TRAIN, *place, "--processes", 2, "--process"]
+    return [start([*command, number], folder, 1) for number in (0, 1)]
 
 
 def read_epochs(folder):
@@ -124,6 +128,9 @@ def test_weights_do_not_depend_on_the_processes(tmp_path, monkeypatch):
         ]
         assert accuracies[0] == pytest.approx(accuracies[1], abs=1e-6)
     assert read_epochs(tmp_path / "stopped") == [0, 1, 2]
+    assert "process 1 has other settings or data than process 0" in outputs[0]
+    assert "(seed 1 there, 2 here)" in outputs[1]
+    assert not (tmp_path / "other").exists()
 
 
 @on_jax
@@ -152,14 +159,13 @@ def test_lost_process_ends_the_other_and_the_run_resumes(tmp_path, packed):
     assert "process 1 of 2 joined" in outputs[1]
 
 
-@on_jax
-@pytest.mark.slow
-def test_processes_with_other_settings_are_refused(tmp_path, packed):
-    codes, outputs = finish(start_apps(tmp_path, packed, ("--seed", 1), ("--seed", 2)))
-    assert codes == [2, 2], outputs
-    assert "process 1 has other settings or data than process 0" in outputs[0]
-    assert "(seed 1 there, 2 here)" in outputs[1]
-    assert not (tmp_path / "run").exists()
+def test_processes_with_other_settings_are_wrong_usage():
+    def disagree(options):
+        raise DisagreementError("process 1 has other settings")
+
+    options = argparse.Namespace(process=0, coordinator=None)
+    with pytest.raises(UsageError, match="process 1 has other settings"):
+        load_app("processes").run_in_processes(lambda _: [], disagree, options)
 
 
 def test_errors_of_a_lost_connection():

@@ -14,15 +14,14 @@ from keras_gmlp.data.images import splits
 from keras_gmlp.data.images.image_data import ImageData
 
 NOTHING = {"crop": 0, "flip": False}
+MOST = "all but RandAugment"  # which takes seconds to build
 AUGMENTATIONS = {
     "nothing": Augmentation(**NOTHING),
-    "crop": Augmentation(flip=False),
     "flip": Augmentation(crop=0),
     "alternating flip": Augmentation(crop=0, alternating_flip=True),
-    "cutout": Augmentation(cutout=0.4, **NOTHING),
     "mixup": Augmentation(mixup=1, **NOTHING),
     "cutmix": Augmentation(cutmix=1, **NOTHING),
-    "all but RandAugment": Augmentation(cutout=0.4, mixup=0.4, cutmix=0.4),
+    MOST: Augmentation(cutout=0.4, mixup=0.4, cutmix=0.4),
     "all": Augmentation(rand_augment=0.5, cutout=0.4, mixup=0.4, cutmix=0.4),
 }
 
@@ -60,8 +59,7 @@ def same(one, other):
 
 
 @pytest.mark.parametrize(
-    ("name", "memory"),
-    [*((name, 2**30) for name in AUGMENTATIONS), ("nothing", 0), ("all but RandAugment", 0)],
+    ("name", "memory"), [("nothing", 2**30), ("nothing", 0), ("all", 2**30), (MOST, 0)]
 )
 def test_epochs_differ_and_come_again(monkeypatch, name, memory):
     monkeypatch.setattr(splits, "MEMORY_LIMIT", memory)
@@ -74,54 +72,35 @@ def test_epochs_differ_and_come_again(monkeypatch, name, memory):
         assert pixels.max() <= 255
     assert not any(same(*pair) for pair in itertools.combinations(run, 2))
     tf.random.set_seed(99)  # a resumed run sets another, for its dropouts
+    expected = tf.random.uniform((4,)).numpy()
+    tf.random.set_seed(99)
     resumed = list(epochs(images, augmentation, 2, position=Position(epoch=1)))
     assert same(resumed[0], run[1])
     assert same(resumed[1], run[2])
-    if name != "all":  # RandAugment takes seconds to build
-        (other,) = epochs(images, augmentation, position=1)
-        assert not any(same(other, epoch) for epoch in run)
-
-
-@pytest.mark.parametrize("memory", [2**30, 0])
-def test_global_seed_stays(monkeypatch, memory):
-    monkeypatch.setattr(splits, "MEMORY_LIMIT", memory)
-    tf.random.set_seed(3)
-    expected = tf.random.uniform((4,)).numpy()
-    tf.random.set_seed(3)
-    list(epochs(noise(), AUGMENTATIONS["all but RandAugment"]))
     np.testing.assert_array_equal(tf.random.uniform((4,)), expected)
 
 
-@pytest.mark.parametrize("make", [training_batches, evaluation_batches])
-def test_end_of_an_epoch_does_not_wait_for_the_autotuner(make):
-    """Which wakes after 0.63, 1.27, 2.55 s, ... and then every minute; by the clock it is chance
-    whether a short epoch meets it."""
-    assert make(noise(), 4).options().autotune.enabled is False
-
-
 @pytest.mark.parametrize("seed", [-3, 2**40])
-def test_any_seed(seed):
-    augmentation = AUGMENTATIONS["all but RandAugment"]
-    (one,), (other,) = (epochs(noise(), augmentation, position=seed) for _ in range(2))
-    assert same(one, other)
-
-
-def test_an_epoch_that_was_left_changes_none_that_follows():
-    augmentation = AUGMENTATIONS["all but RandAugment"]
-    run = list(epochs(noise(), augmentation, 3))
-    batches = training_batches(noise(), 4, augmentation)
-    left = iter(batches)
-    next(left)
+def test_any_seed_gives_the_same_batches_again_also_after_an_epoch_that_was_left(seed):
+    _, second = epochs(noise(), AUGMENTATIONS[MOST], 2, position=seed)
+    batches = training_batches(noise(), 4, AUGMENTATIONS[MOST], seed)
+    next(iter(batches))
     pixels, labels = zip(*batches.as_numpy_iterator(), strict=True)
-    assert same((np.stack(pixels), np.stack(labels)), run[1])
+    assert same((np.stack(pixels), np.stack(labels)), second)
+    (other,) = epochs(noise(), AUGMENTATIONS[MOST], position=Position(seed + 1, epoch=1))
+    assert not same(other, second)
 
 
-@pytest.mark.parametrize("memory", [2**30, 0])
-@pytest.mark.parametrize(("batch_size", "steps"), [(5, 2), (12, 1), (99, 1), (1, 12)])
-def test_each_sample_once_with_its_label(monkeypatch, memory, batch_size, steps):
+@pytest.mark.parametrize(
+    ("batch_size", "steps", "memory"),
+    [(5, 2, 2**30), (5, 2, 0), (12, 1, 2**30), (99, 1, 2**30), (1, 12, 0)],
+)
+def test_each_sample_once_with_its_label(monkeypatch, batch_size, steps, memory):
     monkeypatch.setattr(splits, "MEMORY_LIMIT", memory)
     images = plain(*range(10, 130, 10))
-    assert int(training_batches(images, batch_size).cardinality()) == steps
+    made = training_batches(images, batch_size)
+    assert int(made.cardinality()) == steps
+    assert_not_tuned(made)
     seen = set()
     for pixels, labels in epochs(images, None, 6, batch_size):
         labels = labels.ravel()
@@ -133,12 +112,12 @@ def test_each_sample_once_with_its_label(monkeypatch, memory, batch_size, steps)
     assert seen == set(range(12))  # what an epoch leaves out is not always the same
 
 
-@pytest.mark.parametrize("name", ["crop", "flip", "cutout"])
-def test_labels_stay_with_their_images(name):
-    (epoch,) = epochs(plain(*range(10, 130, 10), size=16), AUGMENTATIONS[name])
-    for image, label in zip(epoch[0].reshape(-1, 768), epoch[1].ravel(), strict=True):
-        assert set(image) <= {0, 10 * label + 10}
-        assert image.max() == 10 * label + 10
+def assert_not_tuned(batches):
+    """The end of an epoch must not wait for the autotuner, which wakes after 0.63, 1.27, ... s.
+
+    By the clock it is chance whether a short epoch meets it.
+    """
+    assert batches.options().autotune.enabled is False
 
 
 @pytest.mark.parametrize(("crop", "margin"), [(0.125, 1), (0.25, 2), (0.05, 0), (1, 8)])
@@ -247,7 +226,7 @@ def test_every_sample_of_every_epoch_mixes_by_its_own_weight(name):
     assert (one != other).mean() > 0.8
 
 
-@pytest.mark.parametrize(("mixup", "cutmix"), [(0.5, 0), (0, 0.5), (0.3, 0.3), (0.6, 0.4)])
+@pytest.mark.parametrize(("mixup", "cutmix"), [(0.3, 0.3), (0.6, 0.4)])
 def test_mixup_and_cutmix_get_their_shares_of_the_batches(mixup, cutmix):
     augmentation = Augmentation(mixup=mixup, cutmix=cutmix, **NOTHING)
     ((pixels, labels),) = epochs(plain(*(i % 250 for i in range(400)), size=4), augmentation)
@@ -275,6 +254,7 @@ def test_evaluation_batches_are_complete_and_in_order(monkeypatch, memory):
     monkeypatch.setattr(splits, "MEMORY_LIMIT", memory)
     found = evaluation_batches(plain(*range(12)), 5)
     assert int(found.cardinality()) == 3
+    assert_not_tuned(found)
     for _ in range(2):
         pixels, labels = zip(*found.as_numpy_iterator(), strict=True)
         assert [len(part) for part in pixels] == [5, 5, 2]
