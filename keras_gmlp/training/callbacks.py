@@ -45,13 +45,11 @@ class TimeLimit(keras.callbacks.Callback):
 
 
 class StopOnInterrupt(keras.callbacks.Callback):
-    """Ends training after the present step if Ctrl-C was pressed; also a context manager.
+    """Ends training after the present step if Ctrl-C was pressed; also a context manager."""
 
-    An exception in the middle of a step can crash TensorFlow while it traces a function, and Keras
-    drops any that is raised while it converts logs to numbers. In its context this callback notes
-    the first signal and raises `KeyboardInterrupt` between two steps. A second Ctrl-C raises at
-    once; a line on standard error says so if the step takes longer than `patience` seconds.
-    """
+    # An exception in the middle of a step can crash TensorFlow while it traces a function, and
+    # Keras drops any that is raised while it converts logs to numbers. A second Ctrl-C raises at
+    # once, as a line on standard error says after `patience` seconds.
 
     heard, patience = False, 3.0
 
@@ -165,11 +163,9 @@ class HistoryWriter(keras.callbacks.Callback):
 
 
 class StopWhenDiverged(keras.callbacks.Callback):
-    """Ends training with a `DivergedError` when the loss is NaN or infinite.
+    """Ends training with a `DivergedError` when the loss is NaN or infinite."""
 
-    Keras' `TerminateOnNaN` ends the epoch normally, so that broken weights would be kept.
-    """
-
+    # Keras' `TerminateOnNaN` ends the epoch normally, so that broken weights would be kept.
     # On JAX and PyTorch, Keras then calls this from another thread while the next steps run, and
     # raises the error at one of them or when the epoch ends. On TensorFlow each step waits.
     async_safe = True

@@ -25,11 +25,7 @@ def choose_precision(directory=None):
 
 
 def choose_in_child(directory, backend):
-    """Chooses as `choose_precision` in a child, so that accelerators stay free for other processes.
-
-    Raises:
-        RuntimeError: If the child fails, as with a damaged record. One line.
-    """
+    """Chooses as `choose_precision` in a child, so that accelerators stay free for others."""
     return run_on(backend, __name__, directory, cpu=False).split()[-1]
 
 

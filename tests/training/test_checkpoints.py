@@ -141,6 +141,7 @@ def test_checkpoint_that_cannot_be_loaded_says_what_to_do(tmp_path, monkeypatch)
     def fail(*_):  # an error of the system is not taken for damage
         raise PermissionError(errno.EACCES, "Permission denied", "000001.weights.h5")
 
+    checkpoint.save(2)
     monkeypatch.setattr(model, "load_weights", fail)
     with pytest.raises(PermissionError):
         checkpoint.restore(model)

@@ -1,8 +1,4 @@
-"""Augmentation of training batches: what changes an image, given what was drawn for it.
-
-The functions take a namespace of `namespaces`, so that tf.data and training on the device share
-them. `host_augmentation` and `device_augmentation` draw the numbers.
-"""
+"""What changes an image, given what `host_augmentation` or `device_augmentation` drew for it."""
 
 import dataclasses
 

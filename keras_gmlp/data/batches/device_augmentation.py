@@ -1,7 +1,6 @@
-"""The augmentation in JAX, for training steps on an accelerator.
+"""The augmentation in JAX, with the distributions of tf.data and other draws.
 
-Distributions are those of tf.data; the draws differ. Each sample's draws follow from the epoch and
-the sample's position in it, so that the images do not depend on how steps are grouped or devices
+A sample's draws follow from the epoch and its position in it, however steps are grouped or devices
 share them.
 """
 

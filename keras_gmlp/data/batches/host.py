@@ -1,8 +1,4 @@
-"""Batches for training and evaluation: tf.data pipelines that shuffle, augment and resume.
-
-The batches feed models on every backend. Training batches require TensorFlow, evaluation does not.
-TensorFlow is imported inside the functions, so that importing this module is fast.
-"""
+"""Batches for every backend: tf.data pipelines that shuffle, augment and resume."""
 
 import math
 

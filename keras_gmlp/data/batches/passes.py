@@ -4,11 +4,7 @@ import numpy as np
 
 
 class Passes:
-    """Whole batches of samples, pass after pass, each in its own order.
-
-    The order depends on the seed and the number of the pass alone, so that a resumed run gets the
-    batches that it would have got. Samples that fill no whole batch are left out of a pass.
-    """
+    """Whole batches of samples, pass after pass, each in an order that its number alone decides."""
 
     def __init__(self, size, batch_size, generator, described=None, kinds=None):
         """`generator` maps a pass to its generator; a batch holds samples of similar `kinds`."""

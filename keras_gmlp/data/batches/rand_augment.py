@@ -1,8 +1,4 @@
-"""RandAugment's operations for batches (Cubuk et al. 2019, arXiv:1909.13719).
-
-They and their ranges are those of keras-cv's `RandAugment`, whose own draws have a state and run on
-one thread.
-"""
+"""RandAugment's operations for batches (arXiv:1909.13719), with the ranges of keras-cv's."""
 
 import functools
 
