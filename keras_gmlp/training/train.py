@@ -203,7 +203,13 @@ class _Run:
         checkpoint = RunCheckpoint(self.directory / "checkpoint")
         initial_epoch, step = checkpoint.restore(model), checkpoint.step
         done = initial_epoch * steps + step
-        if run_once(lambda: self._write_start(initial_epoch, done)) != done:
+
+        def write_start():
+            task.write_files(self.data, self.directory)
+            trim_history(self.directory / "history.csv", initial_epoch, self._columns())
+            return done
+
+        if run_once(write_start) != done:
             raise ValueError(
                 f"{self.directory}: this process finds another checkpoint than process 0; put the "
                 "folder on a disk that all processes share."
@@ -279,16 +285,10 @@ class _Run:
         run_once(finish)
         return read_json(self.directory / "metrics.json")
 
-    def _write_start(self, initial_epoch, done):
-        """Writes what a run has before its first epoch; returns the number of steps done."""
-        self.recipe.task.write_files(self.data, self.directory)
-        trim_history(self.directory / "history.csv", initial_epoch, self._columns())
-        return done
-
     def _columns(self):
         """Returns the columns of `history.csv` that the run reads itself."""
         curves = [name for name, *_ in self.recipe.task.curves()]
-        return ("epoch", "seconds", *curves, *(f"val_{name}" for name in curves))
+        return ["epoch", "seconds", *curves, *(f"val_{name}" for name in curves)]
 
     def _finish(self, units, epochs):
         """Saves the averaged weights in float32, measures that model and draws the curves."""

@@ -1,11 +1,11 @@
 """The augmentation in JAX, against the tf.data form and by its distributions."""
 
 import functools
-import itertools
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from scipy.stats import beta, norm
 
 from keras_gmlp.data.batches.augmentation import Augmentation, augment, mix
 from keras_gmlp.data.batches.host_augmentation import HostDraws
@@ -59,19 +59,58 @@ def test_each_operation_is_that_of_the_pipeline(channels):
     np.testing.assert_allclose(outputs, expected, atol=0.02)
 
 
-def test_operations_are_drawn_as_often_and_as_strong():
-    draws = DeviceDraws(jax.random.key(0), 0, 20_000)
-    index, strength, signed = next(draws.operations(0.4))
-    counts = np.bincount(index, minlength=11)
-    assert counts.sum() == 20_000
-    np.testing.assert_allclose(counts / 20_000, 1 / 11, atol=0.01)
-    key = tf.constant([1, 2], tf.int64)
-    _, expected, _ = next(HostDraws(key, 20_000).operations(0.4))
-    quantiles = np.linspace(0.05, 0.95, 10)
-    np.testing.assert_allclose(
-        np.quantile(strength, quantiles), np.quantile(expected, quantiles), atol=0.01
-    )
-    np.testing.assert_allclose(np.quantile(signed, quantiles), 0.8 * quantiles - 0.4, atol=0.02)
+ROWS = 20_000
+
+
+@pytest.fixture(params=["host", "device"])
+def draws(request):
+    if request.param == "host":
+        return HostDraws(tf.constant([3, 5], tf.int64), ROWS)
+    return DeviceDraws(jax.random.key(0), 0, ROWS, quantiles=beta_quantiles(0.8))
+
+
+def assert_uniform(values, low=0.0, high=1.0, quantile=lambda share: share):
+    """Also for another distribution, given by its quantiles."""
+    values, shares = (np.asarray(values, "float64") - low) / (high - low), np.linspace(0, 1, 21)
+    assert values.shape == (ROWS,)
+    inner = shares[1:-1]
+    np.testing.assert_allclose(np.quantile(values, inner), quantile(inner), atol=0.015)
+    assert 0 <= values.min() < 0.01
+    assert 0.99 < values.max() <= 1
+
+
+def assert_integers(arrays, counts):
+    for array, count in zip(arrays, counts, strict=True):
+        shares = np.bincount(array, minlength=count) / ROWS
+        np.testing.assert_allclose(shares, np.ones(count) / count, atol=0.01)
+
+
+def test_draws_have_their_distributions(draws):
+    assert_integers(draws.starts([2, 0]), [5, 1])
+    assert abs(np.mean(draws.mirrored()) - 0.5) < 0.015
+    assert_integers(draws.cutout([8, 6]), [8, 6])
+    chance, area, aspect, centres = draws.erasing([8, 6])
+    assert_uniform(chance)
+    assert_uniform(area, 0.02, 1 / 3)
+    assert_uniform(np.log(aspect), np.log(0.3), -np.log(0.3))
+    assert_integers(centres, [8, 6])
+    assert_uniform(draws.weights(), quantile=lambda share: beta.ppf(share, 0.8, 0.8))
+    sides, centres = draws.cutmix([8, 6])
+    assert_uniform(np.asarray(sides) ** 2)
+    assert_integers(centres, [8, 6])
+    pairs = [np.asarray(draw) for draw in next(draws.operations(0.4))]
+    index, strength, signed = pairs
+    assert_integers([index], [len(OPERATIONS) + 1])
+    assert_uniform(strength, quantile=lambda share: norm.ppf(share, 0.4, 0.15).clip(0, 1))
+    assert_uniform(signed, -0.4, 0.4)
+    assert np.abs(np.corrcoef(pairs)[np.triu_indices(3, 1)]).max() < 0.03
+
+
+def test_each_batch_draws_how_it_mixes():
+    def choose(position):
+        return DeviceDraws(jax.random.key(0), 4 * position, 4).choice()
+
+    assert_uniform(jax.vmap(choose)(np.arange(ROWS)))
 
 
 EVERYTHING = Augmentation(rand_augment=0.5, cutout=0.3, erasing=0.5, mixup=0.4, cutmix=0.4)
@@ -94,29 +133,6 @@ def test_everything_gives_pixels_and_probabilities():
         assert images.min() >= 0
         assert images.max() <= 255
         np.testing.assert_allclose(labels.sum(axis=1), 1, rtol=1e-6)
-
-
-def test_crop_is_a_window_of_the_image_on_black():
-    image = noise(1)[0]
-    padded = np.pad(image, ((2, 2), (2, 2), (0, 0)))
-    windows = {
-        (y, x): padded[y : y + 8, x : x + 8] for y, x in itertools.product(range(5), repeat=2)
-    }
-    outputs, _ = run(Augmentation(crop=0.25, flip=False), np.repeat(image[None], 500, axis=0))
-    found = [
-        next(place for place, window in windows.items() if np.array_equal(output, window))
-        for output in outputs
-    ]
-    assert set(found) == set(windows)
-
-
-@pytest.mark.parametrize("mirror", [True, False])
-def test_flip_mirrors_half_where_it_keeps_the_label(mirror):
-    image = noise(1)[0]
-    outputs, _ = run(Augmentation(crop=0), np.repeat(image[None], 400, axis=0), mirror=mirror)
-    flipped = (outputs == image[:, ::-1]).all(axis=(1, 2, 3))
-    assert (flipped | (outputs == image).all(axis=(1, 2, 3))).all()
-    assert abs(flipped.mean() - 0.5 * mirror) < 0.1
 
 
 def test_alternating_flip_mirrors_every_sample_in_one_of_two_epochs():
@@ -204,28 +220,3 @@ def test_mixing_stops_on_demand():
     outputs, labels = run(Augmentation(mixup=1, **NOTHING), images, mixing=False)
     np.testing.assert_array_equal(outputs, images)
     np.testing.assert_array_equal(labels, np.eye(8))
-
-
-def test_mixup_and_cutmix_get_their_shares():
-    augmentation = Augmentation(mixup=0.3, cutmix=0.4, **NOTHING)
-    augment = make_device_augmenter(augmentation, 4, True)
-    images = np.broadcast_to(np.reshape([0, 60, 120, 250], (4, 1, 1, 1)), (4, 8, 8, 1))
-    images = images.astype("uint8")
-
-    def kind(position):
-        pixels, labels = augment(jax.random.key(0), images, np.arange(4), 4 * position)
-        pasted = jax.numpy.isin(pixels, images).all()
-        return jax.numpy.where((labels == jax.numpy.eye(4)).all(), 0, jax.numpy.where(pasted, 2, 1))
-
-    kinds = jax.jit(jax.vmap(kind))(np.arange(600))
-    shares = np.bincount(kinds, minlength=3) / 600
-    np.testing.assert_allclose(shares[1:], [0.3, 0.4], atol=0.08)
-
-
-def test_quantiles_are_those_of_the_beta_distribution():
-    stats = pytest.importorskip("scipy.stats")
-    values, probabilities = beta_quantiles(0.8)
-    places = np.linspace(0.001, 0.999, 50)
-    np.testing.assert_allclose(
-        np.interp(places, probabilities, values), stats.beta.ppf(places, 0.8, 0.8), atol=2e-4
-    )
