@@ -36,35 +36,29 @@ def rand_augment(images, key, magnitude):
     return images
 
 
-def keras_cv_layer(name, strength, signed):
-    """The layer of keras-cv, with a fixed strength."""
-    layers, levels = keras_cv.layers, (0, 255)
-    if name == "auto_contrast":
-        return layers.AutoContrast(levels)
-    if name == "equalize":
-        return layers.Equalization(levels)
-    if name == "solarize":
-        return layers.Solarization(levels, SAME(110 * strength), SAME(255 * (1 - strength)))
-    if name == "color":
-        return layers.RandomColorDegeneration(SAME(strength))
-    if name == "contrast":
-        return layers.RandomContrast(levels, (-signed, signed))
-    if name == "brightness":
-        return layers.RandomBrightness((signed, signed), levels)
-    if name == "shear_x":
-        return layers.RandomShear(x_factor=SAME(strength))
-    if name == "shear_y":
-        return layers.RandomShear(y_factor=SAME(strength))
-    # keras-cv counts in the other direction
-    shift = (-signed, -signed)
-    return layers.RandomTranslation(*((0, shift) if name == "translate_x" else (shift, 0)))
+LAYERS, LEVELS = keras_cv.layers, (0, 255)
+# By strength and signed strength; translations count in the other direction.
+KERAS_CV = {
+    "auto_contrast": lambda strength, signed: LAYERS.AutoContrast(LEVELS),
+    "equalize": lambda strength, signed: LAYERS.Equalization(LEVELS),
+    "solarize": lambda strength, signed: LAYERS.Solarization(
+        LEVELS, SAME(110 * strength), SAME(255 * (1 - strength))
+    ),
+    "color": lambda strength, signed: LAYERS.RandomColorDegeneration(SAME(strength)),
+    "contrast": lambda strength, signed: LAYERS.RandomContrast(LEVELS, (-signed, signed)),
+    "brightness": lambda strength, signed: LAYERS.RandomBrightness((signed, signed), LEVELS),
+    "shear_x": lambda strength, signed: LAYERS.RandomShear(x_factor=SAME(strength)),
+    "shear_y": lambda strength, signed: LAYERS.RandomShear(y_factor=SAME(strength)),
+    "translate_x": lambda strength, signed: LAYERS.RandomTranslation(0, (-signed, -signed)),
+    "translate_y": lambda strength, signed: LAYERS.RandomTranslation((-signed, -signed), 0),
+}
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_same_pixels_as_keras_cv(name):
     for strength, signed in ((0.0, 0.0), (0.4, -0.3), (0.7, 0.55), (1.0, 1.0)):
         images = photos()
-        layer = keras_cv_layer(name, strength, signed)
+        layer = KERAS_CV[name](strength, signed)
         if name.startswith("shear"):  # keras-cv draws the direction by itself, for each image
             expected = layer(np.tile(images[:1], (20, 1, 1, 1)), training=True).numpy()
             ways = [apply(name, images[:1], strength, sign)[0] for sign in (-1.0, 1.0)]
