@@ -13,11 +13,11 @@ from keras_gmlp.training.checkpoints import SaveWithinEpoch
 from keras_gmlp.training.recipes import Recipe
 from keras_gmlp.training.train import train
 
-PIPELINES = [("host", 1), *[("device", 2)] * (keras.backend.backend() == "jax")]
+PIPELINES = ["host", "device"] if keras.backend.backend() == "jax" else ["host"]
 
 RECIPE = Recipe(
     epochs=2,
-    batch_size=4,
+    batch_size=8,
     learning_rate=0.01,
     ema=0.3,
     task=ImageClassification(augmentation=Augmentation(mixup=0.5)),
@@ -39,7 +39,7 @@ class CountedSplit(ArraySplit):
 
 
 def make_data():
-    """Returns 24 training images, six batches, and 8 test images."""
+    """Returns 24 training images, three batches, and 8 test images."""
     rng = np.random.default_rng(0)
     labels = np.arange(32) % 2
     images = rng.integers(0, 60, (32, 8, 8, 3)) + 190 * labels[:, None, None, None]
@@ -64,11 +64,8 @@ def train_tiny(directory, pipeline="host", data=None, recipe=RECIPE, **options):
     return model.get_weights(), metrics
 
 
-def train_killed(monkeypatch, directory, epoch, save, pipeline="host", chunk=1, **options):
-    """Saves before the batch `save` of an epoch, and dies before the next one.
-
-    On a device a batch is a chunk of steps.
-    """
+def train_killed(monkeypatch, directory, epoch, save, pipeline="host", **options):
+    """Saves before the batch `save` of an epoch, and dies before the next one."""
 
     def save_or_die(self, batch, logs=None, original=SaveWithinEpoch.on_train_batch_begin):
         if (self.epoch, batch) == (epoch, save):
@@ -77,7 +74,7 @@ def train_killed(monkeypatch, directory, epoch, save, pipeline="host", chunk=1, 
             raise Kill
 
     with monkeypatch.context() as patch:
-        patch.setattr("keras_gmlp.data.batches.device.chunk_length", lambda steps: chunk)
+        patch.setattr("keras_gmlp.data.batches.device.chunk_length", lambda steps: 1)
         patch.setattr(SaveWithinEpoch, "on_train_batch_begin", save_or_die)
         with pytest.raises(Kill):
             train_tiny(directory, pipeline, checkpoint_minutes=1e-9, **options)

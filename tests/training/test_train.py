@@ -22,7 +22,7 @@ from keras_gmlp.training.recipes import RECIPES, Recipe
 from keras_gmlp.training.train import train
 from keras_gmlp.utils.files import directory_lock
 
-MUON = dataclasses.replace(RECIPE, optimizer="muon", epochs=3)  # with AdamW inside
+MUON = dataclasses.replace(RECIPE, epochs=3, optimizer="muon", learning_rate=0.03)
 
 pytestmark = pytest.mark.eager
 
@@ -36,7 +36,6 @@ class CompleteRun:
     """What a run left, and how often its batches on the host were begun."""
 
     pipeline: str
-    chunk: int
     directory: Path
     weights: list = None
     metrics: dict = None
@@ -53,9 +52,9 @@ class CompleteRun:
                 assert float(ours[name]) == pytest.approx(float(theirs[name]), rel=1e-5)
 
 
-@pytest.fixture(scope="module", params=PIPELINES, ids=lambda given: given[0])
+@pytest.fixture(scope="module", params=PIPELINES)
 def run(request, tmp_path_factory):
-    run = CompleteRun(*request.param, tmp_path_factory.mktemp("run"))
+    run = CompleteRun(request.param, tmp_path_factory.mktemp("run"))
     begun = tf.Variable(0, dtype=tf.int64)
 
     def count(self, *arguments, original=ImageClassification.training_batches):
@@ -103,7 +102,7 @@ def test_run_leaves_everything(run):
     assert "| Keras, float32 | 100.00 % |" in (directory / "README.md").read_text("utf-8")
     assert [row["epoch"] for row in history(directory)] == ["0", "1", "2"]
     _, median, _ = sorted(float(row["seconds"]) for row in history(directory))
-    assert metrics["images_per_second"] == pytest.approx(24 / max(median, 0.01), rel=0.01)
+    assert metrics["images_per_second"] == pytest.approx(24 / max(median, 0.01), rel=0.01, abs=0.05)
     recipe = json.loads((directory / "recipe.json").read_text())
     assert (recipe["preset"], recipe["data"]) == ("tiny", "shades")
     assert recipe["augmentation"]["mixup"] == 0.5
@@ -136,9 +135,8 @@ def test_complete_run_is_loaded_and_other_settings_are_refused(run):
 
 
 def test_run_killed_within_an_epoch_goes_on_at_its_step_to_the_same_end(run, tmp_path, monkeypatch):
-    killed = {"pipeline": run.pipeline, "recipe": MUON, "chunk": run.chunk}
-    found = train_killed(monkeypatch, tmp_path, 1, 1, **killed)
-    assert found == [f"000001_{run.chunk:06d}.weights.h5"]
+    found = train_killed(monkeypatch, tmp_path, 1, 1, run.pipeline, recipe=MUON)
+    assert found == ["000001_000001.weights.h5"]
     run.expect_the_same(tmp_path)
 
 
