@@ -101,6 +101,14 @@ def seed():
 
 
 @pytest.fixture(scope="session", autouse=True)
+def without_power_cuts():
+    """Does not wait for the disk, as a run does for each of its files: no power cut comes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", os.fstat)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def one_trace():
     """Has `fit` create the optimizer's variables before its first step.
 
