@@ -210,10 +210,10 @@ def test_the_program_chooses_a_precision_and_says_how_to_resume(
     assert asked == [str(out), None]
     capsys.readouterr()
 
-    def stop(*_):
+    def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(program, "train", stop)
+    monkeypatch.setattr("keras_gmlp.runs.run.train_prepared", stop)
     assert program.main(arguments) == 130
     assert "keeps the last checkpoint. The same command resumes the run." in capsys.readouterr().err
 
