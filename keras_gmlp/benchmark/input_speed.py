@@ -58,7 +58,7 @@ def our_batches(corpus, batch):
     """Returns a function that makes the batch of a step."""
     from keras_gmlp.data.text.masking import MaskedBatches
 
-    return MaskedBatches(corpus, batch, LENGTH).batch
+    return MaskedBatches(corpus, batch, LENGTH).__getitem__
 
 
 def peer_batches(corpus, batch):

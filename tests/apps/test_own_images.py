@@ -60,7 +60,7 @@ def test_a_folder_is_fine_tuned_and_the_start_is_named(backbone, folder, tmp_pat
     assert sum(line.endswith("chosen") for line in lines) == 1
     assert json.loads((place / "recipe.json").read_text())["weights"] == backbone
     assert len(json.loads(app("train", *arguments, "--json")[1])["candidates"]) == 3
-    assert "after 0 epochs" in app("train", *arguments, "--restart", "--epochs", "0")[1]
+    assert "with a linear head" in app("train", *arguments, "--restart", "--epochs", "0")[1]
 
 
 def test_without_the_included_model_there_is_one_clear_line(folder, tmp_path, monkeypatch, app):
