@@ -24,6 +24,10 @@ def draw_windows(key, samples):
 
 def make_augmenter(augmentation, data, share=WHOLE):
     """Returns a function that augments a batch, except for `resized_crop`."""
+    if augmentation.rand_augment:
+        # If it is missing, fail here with its name: tf.data would bury it in its own traceback.
+        import keras_cv  # noqa: F401
+
     change = shared.make_change(
         augmentation, data.mirror, len(data.labels), tensorflow_namespace(), data.label_rows()
     )

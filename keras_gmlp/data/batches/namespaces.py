@@ -35,6 +35,11 @@ def tensorflow_namespace():
         result = tf.dynamic_stitch(groups, [*changed, parts[-1][0]])
         return tf.ensure_shape(result, arrays[0].shape)
 
+    def auto_contrast(images):
+        import keras_cv
+
+        return keras_cv.layers.AutoContrast((0, 255))(images)
+
     def map_levels(levels, make_table):
         channels = levels.shape[-1]
         rows = tf.range(tf.shape(levels)[0] * channels)
@@ -48,9 +53,9 @@ def tensorflow_namespace():
         take=take,
         switch=tf.switch_case,
         mean=tf.reduce_mean,
-        min=tf.reduce_min,
-        max=tf.reduce_max,
+        smallest=functools.partial(tf.reduce_min, axis=-1, keepdims=True),
         apply_each=apply_each,
+        auto_contrast=auto_contrast,
         map_levels=map_levels,
     )
 
@@ -71,6 +76,11 @@ def jax_namespace():
             result = jnp.where(chosen, function(images, *numbers), result)
         return result
 
+    def auto_contrast(images):
+        low, high = images.min((1, 2), keepdims=True), images.max((1, 2), keepdims=True)
+        stretched = (images - low) * (255.0 / jnp.where(high > low, high - low, 1.0))
+        return jnp.where(high > low, stretched, images)
+
     def map_levels(levels, make_table):
         channels = levels.shape[-1]
 
@@ -87,6 +97,8 @@ def jax_namespace():
         gather=functools.partial(jnp.take, axis=0),
         switch=jax.lax.switch,
         one_hot=jax.nn.one_hot,
+        smallest=functools.partial(jnp.min, axis=-1, keepdims=True),
         apply_each=apply_each,
+        auto_contrast=auto_contrast,
         map_levels=map_levels,
     )

@@ -21,9 +21,7 @@ def apply_operations(images, index, strength, signed, xp):
 
 def _auto_contrast(images, index, strength, signed, xp):
     """Stretches each channel to the range from 0 to 255."""
-    low, high = xp.min(images, (1, 2), keepdims=True), xp.max(images, (1, 2), keepdims=True)
-    scale = 255.0 / xp.where(high > low, high - low, 1.0)
-    return xp.where(high > low, images * scale + -low * scale, images)
+    return xp.auto_contrast(images)
 
 
 def _equalize(images, index, strength, signed, xp):
@@ -32,7 +30,7 @@ def _equalize(images, index, strength, signed, xp):
 
     def make_table(histogram):
         used = xp.where(histogram == 0, pixels, histogram)
-        fewest = xp.min(used, -1, keepdims=True)
+        fewest = xp.smallest(used)
         step = (pixels - fewest) // 255
         below = xp.cumsum(histogram, axis=-1) - histogram
         table = (below + step // 2) // xp.maximum(step, 1)
