@@ -161,10 +161,10 @@ def test_it_takes_its_data_though_listed_last_and_the_program_reports_it(monkeyp
     own, other = (FineTuningSettings("runs/any", name) for name in ("a.praise", "a.csv"))
     assert (own.task, other.task) == ("praise", "text_classification")
     metrics = {"test_error": 0.125, "epochs": 2}
-    train_text.report(argparse.Namespace(runs=[own], json=False), metrics, "runs/own")
+    train_text.report(argparse.Namespace(runs=[own], json=False), [metrics], "runs/own")
     assert capsys.readouterr().out.startswith("test error 0.125 after 2 epochs\n")
     monkeypatch.setattr(Praise, "figures", {})
-    train_text.report(argparse.Namespace(runs=[own], json=False), metrics, "runs/own")
+    train_text.report(argparse.Namespace(runs=[own], json=False), [metrics], "runs/own")
     assert capsys.readouterr().out.startswith("test error 0.125 after 2 epochs\n")
 
 
