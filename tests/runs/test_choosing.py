@@ -14,7 +14,8 @@ import keras_gmlp
 from keras_gmlp import runs
 from keras_gmlp.data import ArraySplit
 from keras_gmlp.runs import DataSettings, ModelSettings, RunSettings, choosing
-from keras_gmlp.runs.choosing import HEAD, Budget, Choice, choose_best
+from keras_gmlp.runs.choice import HEAD, Choice, choose_best
+from keras_gmlp.runs.choosing import Budget
 from keras_gmlp.training.checkpoints import RunCheckpoint
 from keras_gmlp.training.settings import write_command
 
