@@ -19,6 +19,8 @@ from keras_gmlp.data.tfds.download import open_or_download
 from keras_gmlp.data.tfds.prepared import FILES_IN_TURN, SAMPLES_IN_TURN, take_turns
 from keras_gmlp.data.tfds.tfrecords import find_records
 
+NEEDED = ("image", "label")  # features that a sample must have
+
 # Data sets of letters and digits: a mirrored image has another label, or none.
 MIRRORED_CHANGES_LABEL = (
     "binary_alpha_digits", "cmaterdb", "emnist", "kmnist", "mnist", "mnist_corrupted", "omniglot",
@@ -84,7 +86,7 @@ class RecordSplit(EncodedSplit):
         self._places = np.arange(whole if samples is None else min(samples, whole))
 
     def _sources(self):
-        shards = (itertools.starmap(_label, shard.samples()) for shard in self.shards)
+        shards = (itertools.starmap(_label, shard.samples(NEEDED)) for shard in self.shards)
         order = take_turns(shards, self.cycle, SAMPLES_IN_TURN)
         chosen = np.zeros(self._places[-1] + 1 if len(self) else 0, bool)
         chosen[self._places] = True
@@ -106,7 +108,9 @@ class RecordSplit(EncodedSplit):
             with open(shard.path, "rb") as file:
                 file.seek(first)
                 record = file.read(size)
-            source, label = _label(*shard.parse(number - starts[which] + shard.skip, record))
+            source, label = _label(
+                *shard.parse(number - starts[which] + shard.skip, record, NEEDED)
+            )
             return source, np.int64(label)
 
         return find

@@ -28,16 +28,16 @@ class Shard:
     skip: int
     take: int
 
-    def samples(self):
+    def samples(self, names=None):
         """Yields the place and the features of each sample, as `parse` does."""
         for number, record in enumerate(read_records(self.path, self.skip, self.take), self.skip):
-            yield self.parse(number, record)
+            yield self.parse(number, record, names)
 
-    def parse(self, number, record):
-        """Returns the place of a record, for errors, and its features by name."""
+    def parse(self, number, record, names=None):
+        """Returns the place of a record, for errors, and its features by name; see `tfrecords`."""
         place = f"{self.path}, sample {number}"
         try:
-            return place, parse_features(record)
+            return place, parse_features(record, names)
         except ValueError as error:
             raise ValueError(f"{place}: damaged ({error}).") from None
 

@@ -58,14 +58,15 @@ def _records(path, skip, take, reads=True):
         ) from None
 
 
-def parse_features(record):
-    """Returns the values of each feature of a `tf.train.Example`, lists by name."""
+def parse_features(record, names=None):
+    """Returns the values of features of a `tf.train.Example`, by default of all: lists by name."""
     found = {}
     try:
         for features in _values(record, 1):
             for entry in _values(features, 1):
                 (name,) = _values(entry, 1)
-                (found[str(name, "utf-8")],) = _values(entry, 2)
+                if names is None or str(name, "utf-8") in names:
+                    (found[str(name, "utf-8")],) = _values(entry, 2)
         return {name: _list(feature) for name, feature in found.items()}
     except (IndexError, TypeError, ValueError):  # also of a tuple with too few values
         raise ValueError("no tf.train.Example") from None
