@@ -102,7 +102,9 @@ def _read_config(path):
         size, crop = values.get("input_size"), values.get("crop_pct")
         channels, height, width = map(int, size) if size else (None,) * 3
         interpolation = values.get("interpolation")
-        check_preparation(crop, interpolation or "bicubic")
+        if crop is not None and not 0 < crop <= 1:
+            raise ValueError(f"crop_pct must be in (0, 1]; received {crop}")
+        check_preparation(interpolation=interpolation or "bicubic")
         labels = values.get("label_names") or ()
         labels = tuple(map(str, labels.values() if isinstance(labels, dict) else labels))
         check_labels(labels, "label_names")

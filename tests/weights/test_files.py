@@ -206,7 +206,7 @@ def test_config_that_says_nonsense(tmp_path):
         ("{", r"config\.json: damaged or not JSON \(Expecting"),
         ([], r"not a config\.json of timm"),
         ({"pretrained_cfg": {"crop_mode": "squash"}}, "must be 'center'; received 'squash'"),
-        ({"pretrained_cfg": {"crop_pct": 0}}, r"crop must be in \(0, 1\]; received 0"),
+        ({"pretrained_cfg": {"crop_pct": 0}}, r"crop_pct must be in \(0, 1\]; received 0"),
         ({"label_names": ["a", "b\nc"]}, r"cannot hold the class name 'b\\nc'"),
         ({"pretrained_cfg": {"input_size": [3, 32]}}, "not enough values"),
         ({"pretrained_cfg": {"mean": 0.5}}, "not iterable"),
