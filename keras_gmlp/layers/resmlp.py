@@ -1,4 +1,5 @@
-"""ResMLP: "ResMLP: Feedforward networks for image classification", arxiv.org/abs/2105.03404."""
+"""ResMLP: "ResMLP: Feedforward networks for image classification with data-efficient training",
+https://arxiv.org/abs/2105.03404."""
 
 from typing import ClassVar
 

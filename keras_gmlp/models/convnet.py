@@ -43,10 +43,13 @@ def ConvNet(
         include_top, pooling, classifier_activation, mean, std, name: See `ResNet`.
         dtype: Dtype policy of the groups; the first layer and the logits are always float32.
 
-    Returns what `ResNet` does.
+    Returns:
+        A compiled `keras.Model` from images in [0, 255] to logits; see `image_classifier`. Without
+        a top it is not compiled.
 
     Raises:
-        ValueError: As `ResNet`, and if the image is too small for the groups.
+        ValueError: If a size is out of its range, the image is too small for the groups, or Keras
+            is set to `"channels_first"`.
 
     Example:
         >>> ConvNet().output_shape

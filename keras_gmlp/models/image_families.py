@@ -75,8 +75,10 @@ def aMLP(dim=256, depth=24, hidden_dim=1536, attention_size=64, name="amlp", **k
         attention_size: Head size, at least 1.
         **kwargs: Further arguments of `gMLP` and `image_classifier`.
 
-    Returns a compiled `keras.Model`, as `gMLP` does. Reference: "Pay Attention to MLPs",
-    https://arxiv.org/abs/2105.08050, section 4.3.
+    Returns:
+        A compiled `keras.Model` from images in [0, 255] to logits.
+
+    Reference: "Pay Attention to MLPs", https://arxiv.org/abs/2105.08050, section 4.3.
     """
     check_sizes(attention_size=attention_size)
     return gMLP(dim, depth, hidden_dim, attention_size=attention_size, name=name, **kwargs)
@@ -100,7 +102,10 @@ def MLPMixer(
             4 x `dim`.
         dropout, name, **kwargs: See `gMLP`.
 
-    Returns a compiled `keras.Model`, as `gMLP` does. Reference: https://arxiv.org/abs/2105.01601.
+    Returns:
+        A compiled `keras.Model` from images in [0, 255] to logits.
+
+    Reference: https://arxiv.org/abs/2105.01601.
     """
     check_sizes(dim=dim)
     units = max(1, dim // 2) if token_hidden_dim is None else token_hidden_dim
@@ -122,7 +127,10 @@ def ResMLP(dim=384, depth=12, mlp_ratio=4, layer_scale=0.1, dropout=0.0, name="r
             18 blocks; the presets of published sizes use the values of the release, 1e-4 or less.
         dropout, name, **kwargs: See `gMLP`.
 
-    Returns a compiled `keras.Model`, as `gMLP` does. Reference: https://arxiv.org/abs/2105.03404.
+    Returns:
+        A compiled `keras.Model` from images in [0, 255] to logits.
+
+    Reference: https://arxiv.org/abs/2105.03404.
     """
     hidden = _hidden_channels(dim, mlp_ratio)
     arguments = {"hidden_dim": hidden, "layer_scale": layer_scale, "dropout": dropout}
@@ -149,9 +157,11 @@ def EAMLP(
             the single-head form.
         mlp_ratio, dropout, name, **kwargs: See `ResMLP`.
 
-    Returns a compiled `keras.Model`, as `gMLP` does. Reference: "Beyond Self-attention: External
-    Attention", https://arxiv.org/abs/2105.02358. The published models have other convolutional
-    stems or T2T.
+    Returns:
+        A compiled `keras.Model` from images in [0, 255] to logits.
+
+    Reference: "Beyond Self-attention: External Attention", https://arxiv.org/abs/2105.02358. The
+    published models have other convolutional stems or T2T.
     """
     arguments = {
         "hidden_dim": _hidden_channels(dim, mlp_ratio),
@@ -176,8 +186,10 @@ def FeedForwardOnly(
         mlp_ratio: Ratio of the hidden channels of the channel MLP to `dim`.
         dropout, name, **kwargs: See `gMLP`.
 
-    Returns a compiled `keras.Model`, as `gMLP` does. Reference: "Do You Even Need
-    Attention?", https://arxiv.org/abs/2105.02723.
+    Returns:
+        A compiled `keras.Model` from images in [0, 255] to logits.
+
+    Reference: "Do You Even Need Attention?", https://arxiv.org/abs/2105.02723.
     """
     kwargs = {"class_token": True, "position_embedding": True, **kwargs}
     if token_hidden_dim is None:
@@ -204,8 +216,10 @@ def ViT(
             are the mean of two heads. To train the second head on the labels of a teacher, build a
             `keras.Model` with the outputs of the layers `head` and `head_distillation`.
 
-    Returns a compiled `keras.Model`, as `gMLP` does. Reference: https://arxiv.org/abs/2010.11929;
-    DeiT: https://arxiv.org/abs/2012.12877.
+    Returns:
+        A compiled `keras.Model` from images in [0, 255] to logits.
+
+    Reference: https://arxiv.org/abs/2010.11929; DeiT: https://arxiv.org/abs/2012.12877.
     """
     hidden = _hidden_channels(dim, mlp_ratio)
     arguments = {"num_heads": num_heads, "hidden_dim": hidden, "dropout": dropout}

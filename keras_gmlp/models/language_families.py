@@ -59,8 +59,14 @@ def aMLP(vocabulary_size, dim=512, depth=36, hidden_dim=3072, attention_size=64,
     Args:
         vocabulary_size, dim, depth, hidden_dim, attention_size, **kwargs: See `gMLP`.
 
-    Returns a compiled `keras.Model`, as `gMLP` does. Reference: "Pay Attention to MLPs",
-    https://arxiv.org/abs/2105.08050, section 4.3.
+    Returns:
+        A compiled `keras.Model`; see `language_model`.
+
+    Example:
+        >>> aMLP(1000, dim=64, depth=2, hidden_dim=128).name
+        'amlp'
+
+    Reference: "Pay Attention to MLPs", https://arxiv.org/abs/2105.08050, section 4.3.
     """
     kwargs = {"name": "amlp", **kwargs}
     return gMLP(vocabulary_size, dim, depth, hidden_dim, attention_size=attention_size, **kwargs)
@@ -82,16 +88,25 @@ def BERT(
 
     Args:
         vocabulary_size, dim, depth, max_length: See `language_model`.
-        num_heads: Attention heads; they must divide `dim`.
+        num_heads: Attention heads; they share the channels equally.
         mlp_ratio: Hidden channels of the feed-forward network relative to `dim`.
         relative: Whether attention has learned biases for the distance of two tokens, as in T5;
             otherwise each position has a learned vector, as in the original.
-        content: Whether attention depends on the tokens; `False` leaves the biases alone and
-            requires `relative=True`.
-        name, **kwargs: See `gMLP`. `norm_placement="post"`, `segments=2`, `relative=False` and
-            `epsilon=1e-12` give the original.
+        content: Whether attention depends on the tokens; `False` leaves the biases alone.
+        name: Name of the model.
+        **kwargs: Further arguments of `language_model`. `norm_placement="post"`, `segments=2`,
+            `relative=False` and `epsilon=1e-12` give the original.
 
-    Returns a compiled `keras.Model`, as `gMLP` does.
+    Returns:
+        A compiled `keras.Model`; see `language_model`.
+
+    Raises:
+        ValueError: If the channels are not a multiple of the heads, or `content=False` without
+            `relative=True`.
+
+    Example:
+        >>> BERT(1000, dim=64, depth=2, num_heads=2).output_shape
+        (None, None, 1000)
     """
     require_known(BERT, language_model, kwargs)
     check_sizes(num_heads=num_heads, max_length=max_length)

@@ -78,10 +78,10 @@ class Task:
 
     @classmethod
     def wrap(cls, opened, **options):
-        """Returns what a user gets for an opened file, an `inference.opening.Opened`: a callable.
+        """Returns the callable that a user gets for an opened file, an `inference.opening.Opened`.
 
-        Options are those of the function that loads: for texts `tokenizer`, `labels`, `length` and
-        `warn`.
+        It turns samples into the arrays that `opened.run` takes, and logits into answers. Options
+        are those of the function that loads: for texts `tokenizer`, `labels`, `length`, `warn`.
         """
         raise NotImplementedError
 
@@ -105,8 +105,10 @@ class Task:
     def load_check_samples(cls, model, name, columns=None):
         """Returns samples to check exported files with, and their class indices or `None`.
 
-        `model` is what `wrap` returned for the Keras model, `name` says the data as the task takes
-        them, and `columns` has arguments of `load_text`.
+        Args:
+            model: What `wrap` returned for the Keras model.
+            name: Data, as the task takes them.
+            columns: Arguments of `load_text` that name columns, a dict.
         """
         raise NotImplementedError
 
@@ -127,19 +129,25 @@ class Task:
 
     @classmethod
     def load_samples(cls, models, source, split=None, limit=None):
-        """Returns labelled samples for `score`, and entries of the report, such as `split`.
+        """Returns labelled samples that loaded models are scored on.
 
-        `models` is a list of what `wrap` returned, `source` a `data.text.chosen_splits.TextSource`,
-        `split` a name or `None` for the usual one, and `limit` the number of samples to draw with a
-        fixed seed, or `None` for all.
+        Args:
+            models: What `wrap` returned, a list; they share the samples.
+            source: The data, a `data.text.chosen_splits.TextSource`.
+            split: Name of the split; `None` for the task's usual one.
+            limit: Number of samples, drawn with a fixed seed; `None` for all.
+
+        Returns:
+            `(samples, entries)`: what `score` takes, and entries of the report, such as `split`.
         """
         raise NotImplementedError
 
     @classmethod
     def score(cls, model, samples, threshold=None):
-        """Returns the scores of a loaded model, a dict, and its predictions.
+        """Returns the scores of a loaded model, a dict, and its predictions or `None`.
 
-        They are `tasks.scores.Predictions`, rows of a table, a list of dicts, or `None`.
+        Predictions are `tasks.scores.Predictions`, or rows of a table, a list of dicts.
+        `compared` names the scores that a table compares.
         """
         raise NotImplementedError
 
@@ -184,7 +192,10 @@ class Task:
         return len(data.train)
 
     def training_batches(self, data, batch_size, position):
-        """Returns batches for an epoch, from a `Position` of the run on; this process' share."""
+        """Returns the training batches; one iteration is one epoch.
+
+        They begin where the run stands, a `Position`, and are this process' share.
+        """
         raise NotImplementedError
 
     def training_class(self, model):
@@ -198,15 +209,22 @@ class Task:
         return False
 
     def device_data(self, data):
-        """Returns training data for a device (JAX): arrays, `augment` and `mix_until`.
+        """Returns the training data for a device (JAX).
 
-        The arrays have a sample at each index; `training.device_loop.make_device_class` takes the
-        others, a function and the share of the epochs in which mixing is active.
+        Returns:
+            `(arrays, augment, mix_until)`: arrays of the same length, with a sample at each index;
+            a function as `training.device_loop.make_device_class` takes it; and the share of the
+            epochs in which mixing is active.
         """
         raise NotImplementedError
 
     def device_sample(self, data, arrays):
-        """Returns inputs, targets and perhaps weights of a sample of `device_data`'s arrays."""
+        """Returns inputs, targets and, if the task has them, weights of one training sample.
+
+        Args:
+            data: The data set.
+            arrays: The arrays of `device_data`.
+        """
         raise NotImplementedError
 
     def evaluation_batches(self, data, split="test", samples=-1):
@@ -222,7 +240,10 @@ class Task:
         return self.evaluation_batches(data, self.validation_split(data))
 
     def compile(self, model, optimizer, data=None):
-        """Compiles a model for training on a data set, or (`None`) for the final test."""
+        """Compiles a model with the metrics of the task and its loss.
+
+        `data` is the data set to train on; `None` for the final test.
+        """
         loss = self.loss(training=False) if data is None else self.training_loss(data)
         metrics = {"weighted_metrics" if self.weighted else "metrics": self.metrics()}
         model.compile(optimizer, loss=loss, **metrics)
@@ -251,8 +272,15 @@ class Task:
     def evaluate(self, model, data, split="test", samples=-1, verbose=0):
         """Returns loss and metrics of a compiled model, a dict of numbers with six digits.
 
-        `split` is `"test"`, `"train"` or `"validation"`, of which the first `samples` or (-1) all
-        are taken. A sample that cannot be read is a `ValueError`.
+        Args:
+            model: Compiled `keras.Model`.
+            data: Data set that fits the task.
+            split: `"test"`, `"train"` or `"validation"`.
+            samples: Number of samples from the beginning of the split; -1 for all.
+            verbose: As in `model.evaluate`.
+
+        Raises:
+            ValueError: If a sample cannot be read.
         """
         batches = self.evaluation_batches(data, split, samples)
         with one_line_errors():

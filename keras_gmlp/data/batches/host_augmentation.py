@@ -1,4 +1,9 @@
-"""The augmentation in tf.data: each batch is changed by its own random key, on any thread."""
+"""The augmentation in tf.data: each batch is changed by its own random key.
+
+The same key gives the same batch, whatever was drawn before and on any number of threads, so that
+a resumed or repeated run sees the same images. keras-cv's random layers draw from generators with
+a state, and its CutMix gives labels that differ from the pixels' shares.
+"""
 
 import math
 

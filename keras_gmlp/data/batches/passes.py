@@ -4,7 +4,11 @@ import numpy as np
 
 
 class Passes:
-    """Whole batches of samples, pass after pass, each in an order that its number alone decides."""
+    """Whole batches of samples, pass after pass, each in its own order.
+
+    The order depends on the seed and the number of the pass alone, so that a resumed run gets the
+    batches that it would have got. Samples that fill no whole batch are left out of a pass.
+    """
 
     def __init__(self, size, batch_size, generator, described=None, kinds=None):
         """`generator` maps a pass to its generator; a batch holds samples of similar `kinds`."""

@@ -19,11 +19,24 @@ TOGETHER, PIXELS = 16, 2**20  # most samples, and bytes of them, that a thread d
 class EncodedSplit(Split):
     """Samples that are decoded on all cores when they are read; the base class."""
 
-    # A subclass has the methods `_sources`, which yields the source of each image and its class
-    # index; `_finder`, which returns a function from an index to both; `_encoded`, from a source to
-    # the bytes of its image file; and `_decode`, from a source and a window to pixels, in threads.
     # Random windows are parts of the image as it is read; with this fit, of the whole file.
     fit = "crop"
+
+    def _sources(self):
+        """Yields the source of each image and its class index."""
+        raise NotImplementedError
+
+    def _finder(self):
+        """Returns a function from an index to the source of that image and its class index."""
+        raise NotImplementedError
+
+    def _encoded(self, source):
+        """Returns the bytes of the image file of a source."""
+        raise NotImplementedError
+
+    def _decode(self, source, window=None):
+        """Returns the image of a source. Thread-safe."""
+        raise NotImplementedError
 
     def read_labels(self):
         return np.fromiter((label for _, label in self._sources()), "int64", len(self))
