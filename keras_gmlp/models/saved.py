@@ -4,7 +4,6 @@ import contextlib
 import os
 import subprocess
 import sys
-import tempfile
 import zipfile
 from pathlib import Path
 
@@ -182,7 +181,9 @@ def damaged_error(path, error):
     if is_out_of_memory(error):
         return MemoryError(f"{path}: not enough memory to load it.")
     if getattr(error, "errno", None) in FULL:  # Keras unpacks the weights there
-        return OSError(error.errno, os.strerror(error.errno), tempfile.gettempdir())
+        from tempfile import gettempdir  # classify.py starts faster without it
+
+        return OSError(error.errno, os.strerror(error.errno), gettempdir())
     reason = " ".join(str(error).split())[:200]
     return ValueError(
         f"{path}: cannot be loaded; the file is damaged or of another kind ({reason})."

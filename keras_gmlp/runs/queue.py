@@ -28,6 +28,7 @@ from pathlib import Path
 
 from keras_gmlp.runs.settings import DataSettings, ModelSettings, RunSettings
 from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings
+from keras_gmlp.utils.environment import keep_freed_memory
 from keras_gmlp.utils.errors import OneLineParser, first_line
 from keras_gmlp.utils.files import parse_json, require_output, write_json
 
@@ -121,6 +122,7 @@ def main(arguments=None):
             require_output(options.report, options.plan, option="--report")
     except ValueError as error:
         parser.error(str(error))
+    keep_freed_memory()
     try:
         results = work(runs, options.seconds, options.report)
     except KeyboardInterrupt:

@@ -26,10 +26,9 @@ from keras_gmlp.utils.environment import is_installed
 from keras_gmlp.utils.errors import printable, require_one_of, warn
 from keras_gmlp.utils.files import why_missing
 
-for _plugin in ("Avif", "Bmp", "Gif", "Jpeg", "Png", "Ppm", "Tiff", "WebP"):
-    importlib.import_module(f"PIL.{_plugin}ImagePlugin")  # registers its format in Image.OPEN
-# Others may run programs (EPS).
-FORMATS = ("PNG", "JPEG", "WEBP", "AVIF", "GIF", "BMP", "TIFF", "PPM")
+# Pillow's modules. Others may run programs (EPS).
+PLUGINS = ("Png", "Jpeg", "WebP", "Avif", "Gif", "Bmp", "Tiff", "Ppm")
+FORMATS = tuple(name.upper() for name in PLUGINS)
 INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "lanczos")
 MAX_PIXELS = 100_000_000  # up to 0.9 GB of memory, as WebP 1.7; more are refused
 TILE = 1024  # pixels
@@ -204,8 +203,9 @@ def _open_source(source, stack):
 def open_image(file, path):
     """Opens as `Image.open`, which would warn of large images: callers check `MAX_PIXELS`."""
     prefix = file.read(16)
-    for name in FORMATS:
-        opens, accepts = Image.OPEN[name]
+    for plugin in PLUGINS:  # a PNG needs the first alone; the others take a tenth of the start
+        importlib.import_module(f"PIL.{plugin}ImagePlugin")  # registers its format in Image.OPEN
+        opens, accepts = Image.OPEN[plugin.upper()]
         if accepts(prefix) is True:
             with contextlib.suppress(SyntaxError, IndexError, TypeError, struct.error):
                 file.seek(0)
