@@ -84,7 +84,7 @@ names NAME+  what to read
 """
 
 
-def test_options_in_a_text():
+def test_options_in_a_text(capsys):
     parser = Parser(prog="app.py")
     parser.add_options(OPTIONS, again={"type": int})
     found = parser.parse_args(["a", "b", "--file", "x", "--again", "1", "--again", "2", "--yes"])
@@ -104,6 +104,12 @@ def test_options_in_a_text():
     for given in (["a"], ["--file", "x"], ["a", "--file", "x", "--yes", "--no"]):
         with pytest.raises(SystemExit):
             parser.parse_args(given)
+    for wrong, hint in (("--conut=5", ". Did you mean --count?"), ("--zebra", "")):
+        capsys.readouterr()
+        with pytest.raises(SystemExit):
+            parser.parse_args(["a", "--file", "x", wrong])
+        expected = f"app.py: error: unrecognized arguments: {wrong}{hint}\n"
+        assert capsys.readouterr().err == expected
     with pytest.raises(ValueError, match="--bad A B: expected METAVAR:type=default"):
         parser.add_options("--bad A B  a help")
 

@@ -1,6 +1,7 @@
 """Options of programs, read from a text that lists them."""
 
 import argparse
+import difflib
 import os
 import re
 
@@ -69,7 +70,10 @@ class Parser(OneLineParser):
         return name_programs(super().format_help())
 
     def error(self, message):
-        super().error(name_programs(message))
+        unknown = re.match(r"unrecognized arguments: .*?(--[\w-]+)", message)
+        near = unknown and difflib.get_close_matches(unknown[1], self._option_string_actions, 1)
+        hint = f". Did you mean {near[0]}?" if near else ""
+        super().error(name_programs(message + hint))
 
 
 def _add_option(place, head, described, settings):
