@@ -126,7 +126,9 @@ def test_run_learns_and_records(run, tmp_path):
     logits = classifier.logits(opened.validation.arrays()[0])
     rows = opened.label_rows()[opened.validation.read_labels()]
     probabilities = keras.ops.convert_to_numpy(keras.ops.sigmoid(logits))
-    assert classifier.thresholds == tuple(choose_thresholds(rows, probabilities))
+    # In batches of another size some processors add in another order: the sixth digit differs.
+    expected = choose_thresholds(rows, probabilities)
+    assert classifier.thresholds == pytest.approx(expected, abs=2e-6)
     card = (directory / "README.md").read_text()
     for text in ("## Mean average precision", "classifier.find_labels(", "A label applies if its"):
         assert text in card
