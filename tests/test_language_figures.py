@@ -125,7 +125,18 @@ def test_rates_depths_and_tasks_have_the_figures_of_the_records(gates):
     depths = [read_perplexity(n) for n in ("depth-gmlp-6", "gmlp-0", "depth-gmlp-24")]
     depths.append(read_perplexity("depth-gmlp-48"))
     assert f"| perplexity | {' | '.join(f'{each:.1f}' for each in depths)} |" in gates
-    assert f"has {read_perplexity('depth-bert-5'):.1f} at" in gates
+    depths = [
+        "depth-bert-5-rate-0.002",
+        "../tasks/bert-pretrained",
+        "depth-bert-18",
+        "depth-bert-36",
+    ]
+    shown = " | ".join(f"{read_perplexity(each):.1f}" for each in depths)
+    assert f"| perplexity | {shown} |" in gates
+    assert f"5 and 9 blocks have {read_perplexity('depth-bert-5'):.1f} and" in gates
+    nine = [read_perplexity(f"bert-rate-0.002{seed}") for seed in ("-1", "")]
+    nine = [read_perplexity(depths[1]), *nine]
+    assert "have {:.1f}, {:.1f} and {:.1f}".format(*nine) in gates
 
 
 def test_tasks_have_the_figures_of_the_records():
