@@ -141,6 +141,14 @@ def require_one_of(name, value, choices):
         raise ValueError(f"{name} must be one of {known}; received {value!r}.")
 
 
+def did_you_mean(name, known, write=repr):
+    """Returns a hint at the nearest of the known names; no text if none is near."""
+    import difflib  # here, because few programs need it
+
+    near = difflib.get_close_matches(name, known, 1)
+    return f" Did you mean {write(near[0])}?" if near else ""
+
+
 def first_of(names, most, word="and"):
     """Returns the first names as text, and how many more there are."""
     more = f" {word} {len(names) - most} more" if len(names) > most else ""

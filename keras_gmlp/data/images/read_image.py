@@ -203,7 +203,7 @@ def _open_source(source, stack):
 def open_image(file, path):
     """Opens as `Image.open`, which would warn of large images: callers check `MAX_PIXELS`."""
     prefix = file.read(16)
-    for plugin in PLUGINS:  # a PNG needs the first alone; the others take a tenth of the start
+    for plugin in PLUGINS:  # imported when needed, for a faster start
         importlib.import_module(f"PIL.{plugin}ImagePlugin")  # registers its format in Image.OPEN
         opens, accepts = Image.OPEN[plugin.upper()]
         if accepts(prefix) is True:

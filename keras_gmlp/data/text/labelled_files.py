@@ -7,9 +7,8 @@ import os
 from collections import Counter
 from pathlib import Path
 
-from keras_gmlp.data.text.names import did_you_mean
 from keras_gmlp.utils.csv_tables import find_column, read_rows, read_text
-from keras_gmlp.utils.errors import check_text, first_of, printable, shortened, warn
+from keras_gmlp.utils.errors import check_text, did_you_mean, first_of, printable, shortened, warn
 from keras_gmlp.utils.files import parse_json
 from keras_gmlp.utils.inputs import (
     JSON_FILES,

@@ -1,17 +1,11 @@
 """Prepared sets by name, and errors about names that neither a file nor a data set has."""
 
-import difflib
 import os
 from pathlib import Path
 
 from keras_gmlp.data.tfds.prepared import open_prepared, prepared_names, tfds_folder
+from keras_gmlp.utils.errors import did_you_mean
 from keras_gmlp.utils.files import why_missing
-
-
-def did_you_mean(name, known, write=repr):
-    """Returns a hint at the nearest of the known names; no text if none is near."""
-    near = difflib.get_close_matches(name, known, 1)
-    return f" Did you mean {write(near[0])}?" if near else ""
 
 
 def missing_file(name):

@@ -1,12 +1,11 @@
 """Options of programs, read from a text that lists them."""
 
 import argparse
-import difflib
 import os
 import re
 
 from keras_gmlp.programs.shared.messages import name_programs
-from keras_gmlp.utils.errors import OneLineParser
+from keras_gmlp.utils.errors import OneLineParser, did_you_mean
 
 ENVIRONMENT = {"backend": "KERAS_BACKEND", "data_dir": "TFDS_DATA_DIR"}  # of options
 PATHS = {"DIR", "FILE", "FOLDER", "PATH", "RUN", "SOURCE", "TEACHER"}  # in names of arguments
@@ -71,9 +70,8 @@ class Parser(OneLineParser):
 
     def error(self, message):
         unknown = re.match(r"unrecognized arguments: .*?(--[\w-]+)", message)
-        near = unknown and difflib.get_close_matches(unknown[1], self._option_string_actions, 1)
-        hint = f". Did you mean {near[0]}?" if near else ""
-        super().error(name_programs(message + hint))
+        hint = did_you_mean(unknown[1], self._option_string_actions, str) if unknown else ""
+        super().error(name_programs(f"{message}.{hint}" if hint else message))
 
 
 def _add_option(place, head, described, settings):
