@@ -208,6 +208,19 @@ def convolutional_stem(images, weights):
     return x.reshape(len(x), -1, x.shape[-1])
 
 
+def residual_stem(images, weights):
+    """One group of convolutions, for patches of 4 pixels: stride 2, then shortcuts."""
+    x = convolution(images, weights["halve_0/kernel"], weights["halve_0/bias"], 2)
+    x = gelu(layer_norm(x, weights, "norm_0_0", epsilon=1e-6))
+    i = 1
+    while own := part(weights, f"residual_0_{i}"):
+        step = convolution(x, own["kernel"], own["bias"])
+        x = x + gelu(layer_norm(step, weights, f"norm_0_{i}", epsilon=1e-6))
+        i += 1
+    x = convolution(x, weights["halve_1/kernel"], weights["halve_1/bias"], 2)
+    return x.reshape(len(x), -1, x.shape[-1])
+
+
 def classifier(images, weights, block, patch_size):
     """Logits of pixels in [0, 255], read off the class token or, without one, the mean."""
     stem = part(weights, "stem")

@@ -1,5 +1,6 @@
 """Stems and embeddings: from an image to a sequence of tokens."""
 
+import itertools
 from typing import ClassVar
 
 import keras
@@ -113,12 +114,7 @@ class ConvolutionalStem(Stem):
 
     def __init__(self, dim, patch_size, **kwargs):
         super().__init__(**kwargs)
-        halvings = int(patch_size).bit_length() - 1
-        if patch_size != 2**halvings or not halvings:
-            raise ValueError(
-                "ConvolutionalStem halves the image repeatedly, so patch_size must be 2, 4, 8, 16, "
-                f"...; received {patch_size}."
-            )
+        halvings = _count_halvings(self, patch_size, smallest=2)
         self.dim, self.patch_size = dim, patch_size
         self.convolutions = [
             self.make_convolution(max(1, dim >> halvings - i - 1), 3, 2, f"convolution_{i}")
@@ -144,6 +140,80 @@ class ConvolutionalStem(Stem):
         for norm, convolution in zip(self.norms, self.convolutions[1:], strict=True):
             x = convolution(self.activation(norm(x)))
         return x
+
+
+@keras.saving.register_keras_serializable("keras_gmlp")
+class ResidualStem(Stem):
+    """Computes tokens from an image by 3x3 convolutions, most of which have a shortcut.
+
+    One convolution of stride 2 for each halving, each with twice the channels; the last has `dim`.
+    After each but the last come `depth` convolutions that keep the size and add what they compute
+    to their input. All but the last have layer normalization over the channels and GELU. It costs
+    more than `ConvolutionalStem`, and the model needs fewer epochs.
+
+    Args:
+        dim: Channels of a token.
+        patch_size: Side in pixels of the square for each token, a power of two, at least 4; it must
+            divide the height and width of the image.
+        channels: Channels after the first halving.
+        depth: Convolutions with a shortcut after each halving but the last.
+
+    Input shape: `(batch, height, width, channels)`.
+    Output shape: `(batch, height // patch_size * width // patch_size, dim)`.
+
+    Raises:
+        ValueError: If the patch size is not a power of two from 4 on, or as for `PatchEmbedding`.
+
+    Example:
+        >>> ResidualStem(128, patch_size=4)(keras.ops.ones((2, 32, 32, 3))).shape
+        (2, 64, 128)
+
+    Reference: "Early Convolutions Help Transformers See Better",
+    https://arxiv.org/abs/2106.14881. The shortcuts are ours.
+    """
+
+    def __init__(self, dim, patch_size, channels=64, depth=2, **kwargs):
+        super().__init__(**kwargs)
+        halvings = _count_halvings(self, patch_size, smallest=4)
+        self.dim, self.patch_size, self.channels, self.depth = dim, patch_size, channels, depth
+        # One of stride 2 and `depth` that keep the size for each halving but the last.
+        self.convolutions, self.norms = [], []
+        for i, j in itertools.product(range(halvings - 1), range(depth + 1)):
+            name = f"residual_{i}_{j}" if j else f"halve_{i}"
+            hidden = self.make_convolution(channels << i, 3, 1 if j else 2, name)
+            norm = self.make_part(layers.LayerNormalization, epsilon=1e-6, name=f"norm_{i}_{j}")
+            self.convolutions.append(hidden)
+            self.norms.append(norm)
+        self.last = self.make_convolution(dim, 3, 2, f"halve_{halvings - 1}")
+        self.activation = self.make_part(layers.Activation, "gelu", name="activation")
+
+    def build(self, input_shape):
+        self.compute_output_shape(input_shape)
+        shape = input_shape
+        for convolution, norm in zip(self.convolutions, self.norms, strict=True):
+            convolution.build(shape)
+            shape = convolution.compute_output_shape(shape)
+            norm.build(shape)
+        self.last.build(shape)
+
+    def convolve(self, inputs):
+        x = inputs
+        for i, (convolution, norm) in enumerate(zip(self.convolutions, self.norms, strict=True)):
+            step = self.activation(norm(convolution(x)))
+            x = x + step if i % (self.depth + 1) else step
+        return self.last(x)
+
+
+def _count_halvings(stem, patch_size, smallest):
+    """Returns how often a stem halves the image for patches of this size."""
+    halvings = int(patch_size).bit_length() - 1
+    if patch_size != 2**halvings or patch_size < smallest:
+        sizes = ", ".join(str(size) for size in (2, 4, 8, 16) if size >= smallest)
+        raise ValueError(
+            f"{type(stem).__name__} halves the image repeatedly, so patch_size must be {sizes}, "
+            f"...; received {patch_size}."
+        )
+    return halvings
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")

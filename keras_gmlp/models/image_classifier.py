@@ -11,6 +11,7 @@ from keras_gmlp.layers import (
     ConvolutionalStem,
     PatchEmbedding,
     PositionEmbedding,
+    ResidualStem,
     ZoomedViews,
 )
 from keras_gmlp.layers.block import check_rates
@@ -24,7 +25,7 @@ from keras_gmlp.models.common import (
 )
 from keras_gmlp.utils.errors import require_one_of
 
-STEMS = {"patches": PatchEmbedding, "convolutions": ConvolutionalStem}
+STEMS = {"patches": PatchEmbedding, "convolutions": ConvolutionalStem, "residual": ResidualStem}
 
 # Arguments of blocks that are positive integers.
 SIZES = {"expansion", "heads", "hidden_dim", "num_heads", "slots", "token_hidden_dim"}
@@ -44,6 +45,7 @@ def image_classifier(
     include_top=True,
     classifier_activation=None,
     stem="patches",
+    stem_arguments=None,
     pooling=None,
     class_token=False,
     distillation_token=False,
@@ -77,7 +79,9 @@ def image_classifier(
             tokens after the last norm.
         classifier_activation: Activation on the logits, such as `"softmax"`. The model is then not
             compiled and cannot be trained by `keras_gmlp.train`, which requires logits.
-        stem: `"patches"`, or `"convolutions"` for a few convolutions of stride 2.
+        stem: `"patches"`; `"convolutions"` for a few convolutions of stride 2; or `"residual"` for
+            more convolutions, with shortcuts.
+        stem_arguments: Dict of further keyword arguments of `layers.ResidualStem`.
         pooling: How tokens become one vector: `"avg"` or `"mean"` for their mean, `"max"` for their
             maximum, `"attention"` for a mean by learned weights, see `layers.AttentionPooling`.
             With a top, `None` is the mean, and a class token is read in place of the pooling.
@@ -125,13 +129,17 @@ def image_classifier(
         raise ValueError("distillation_token requires class_token=True.")
     if patch_window is not None and stem != "patches":
         raise ValueError(f"patch_window requires stem='patches'; received {stem!r}.")
-    window = {} if patch_window is None else {"patch_window": patch_window}
+    if stem_arguments and stem != "residual":
+        raise ValueError(f"stem_arguments require stem='residual'; received {stem!r}.")
+    further = dict(stem_arguments or {})
+    if patch_window is not None:
+        further["patch_window"] = patch_window
     if zooms is not None and (class_token or not include_top):
         raise ValueError("zooms require include_top=True and a model without a class token.")
     inputs, x = pixels(input_shape, mean, std)
     if zooms is not None:
         x = ZoomedViews(zooms, dtype="float32", name="views")(x)
-    x = STEMS[stem](dim, patch_size, **window, dtype=dtype, name="stem")(x)
+    x = STEMS[stem](dim, patch_size, **further, dtype=dtype, name="stem")(x)
     if distillation_token:
         x = ClassToken(dtype=dtype, name="distillation_token")(x)
     if class_token:

@@ -104,6 +104,16 @@ IMAGE_PRESETS = {
         FeedForwardOnly,
         {"dim": 128, "depth": 5, "token_hidden_dim": 260, "mlp_ratio": 3.4375, **_CONV},
     ),
+    "gmlp_residual_n4_32": (
+        gMLP,
+        {
+            **_CONV_N4,
+            "hidden_dim": 352,
+            "depth": 6,
+            "stem": "residual",
+            "stem_arguments": {"channels": 64, "depth": 2},
+        },
+    ),
     # Four times as many tokens as gmlp_conv_n4_32, with fewer channels.
     "gmlp_conv_n2_32": (gMLP, {**_CONV_N4, "dim": 128, "hidden_dim": 512, "patch_size": 2}),
     "gmlp_conv_ti2_32": (gMLP, {"depth": 12, **_CONV_TI2}),

@@ -3,7 +3,8 @@
 import keras
 from keras import layers
 
-from keras_gmlp.layers import ClassToken, ConvolutionalStem, PatchEmbedding, ZoomedViews
+from keras_gmlp.layers import ClassToken, ZoomedViews
+from keras_gmlp.layers.embedding import Stem
 
 # What a block declares in `token_axes`.
 AXES = {"reads", "writes", "holds", "rows", "columns", "places", None}
@@ -20,7 +21,7 @@ def learned_weights(model):
     }
 
 
-def find_stem(model, kind=PatchEmbedding | ConvolutionalStem):
+def find_stem(model, kind=Stem):
     """Returns the layer that computes tokens from the image, or `None`."""
     return next((layer for layer in model.layers if isinstance(layer, kind)), None)
 

@@ -166,8 +166,15 @@ def make_optimizer(recipe, total_steps):
     if recipe.optimizer == "muon":
         optimizer = MatrixMuon(
             # AdamW updates the first and the last layer and the tokens, as Muon's authors advise,
-            # biases (those of attention have two axes) and offsets, which are no matrices.
-            exclude_layers=["^stem", "^head", "/token$", "/(position_)?bias$", "/offsets$"],
+            # biases (those of attention have two axes) and offsets, which are no matrices. A
+            # residual stem has further convolutions after the first layer.
+            exclude_layers=[
+                "^stem(?!/(residual|halve_[1-9]))",
+                "^head",
+                "/token$",
+                "/(position_)?bias$",
+                "/offsets$",
+            ],
             adam_lr_ratio=recipe.adam_ratio,
             adam_weight_decay=recipe.weight_decay,
             **common,

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 from keras import ops
 
-from keras_gmlp.layers import ConvolutionalStem, PatchEmbedding
+from keras_gmlp.layers import ConvolutionalStem, PatchEmbedding, ResidualStem
 from keras_gmlp.models.structure import (
     class_tokens,
     find_stem,
@@ -103,7 +103,7 @@ def transfer(source, target, head=True):
 
 def _require_equal_stems(source, target):
     """Raises a `ValueError` if convolutional stems have other numbers of layers."""
-    stems = [find_stem(model, ConvolutionalStem) for model in (source, target)]
+    stems = [find_stem(model, ConvolutionalStem | ResidualStem) for model in (source, target)]
     if None not in stems and stems[0].patch_size != stems[1].patch_size:
         old, new = (stem.patch_size for stem in stems)
         raise ValueError(
