@@ -156,13 +156,14 @@ class ResidualStem(Stem):
         patch_size: Side in pixels of the square for each token, a power of two, at least 4; it must
             divide the height and width of the image.
         channels: Channels after the first halving.
-        depth: Convolutions with a shortcut after each halving but the last.
+        depth: Convolutions with a shortcut after each halving but the last, at least 0.
 
     Input shape: `(batch, height, width, channels)`.
     Output shape: `(batch, height // patch_size * width // patch_size, dim)`.
 
     Raises:
-        ValueError: If the patch size is not a power of two from 4 on, or as for `PatchEmbedding`.
+        ValueError: If the patch size is not a power of two from 4 on, a number is out of its range,
+            or as for `PatchEmbedding`.
 
     Example:
         >>> ResidualStem(128, patch_size=4)(keras.ops.ones((2, 32, 32, 3))).shape
@@ -175,6 +176,11 @@ class ResidualStem(Stem):
     def __init__(self, dim, patch_size, channels=64, depth=2, **kwargs):
         super().__init__(**kwargs)
         halvings = _count_halvings(self, patch_size, smallest=4)
+        for name, value, least in (("channels", channels, 1), ("depth", depth, 0)):
+            if type(value) is not int or value < least:
+                raise ValueError(
+                    f"{name} must be a whole number from {least} on; received {value}."
+                )
         self.dim, self.patch_size, self.channels, self.depth = dim, patch_size, channels, depth
         # One of stride 2 and `depth` that keep the size for each halving but the last.
         self.convolutions, self.norms = [], []

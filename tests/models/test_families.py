@@ -280,7 +280,13 @@ REFUSALS = [
     ("gmlp", {"std": [1.0] * 4}, r"one for each of 3 channels; received \[1\.0, 1\.0"),
     ("gmlp", {"std": 0.0}, r"std must be above 0; received 0\.0"),
     ("vit", {"class_token": False, "distillation_token": True}, "requires class_token=True"),
-    ("vit", {"stem": "t2t"}, "stem must be one of patches, convolutions; received 't2t'"),
+    ("vit", {"stem": "t2t"}, "stem must be one of patches, convolutions, residual; received 't2t'"),
+    ("vit", {"stem_arguments": {"depth": 1}}, "require stem='residual'; received 'patches'"),
+    ("vit", {"stem": "residual", "patch_size": 2}, "patch_size must be 4, 8, 16, ...; received 2"),
+    *(
+        ("vit", {"stem": "residual", "stem_arguments": {name: value}}, f"{name} must be .* {value}")
+        for name, value in (("depth", -1), ("depth", 1.5), ("channels", 0))
+    ),
     ("eamlp", {"num_heads": 3}, "32 channels .* cannot be shared by num_heads=3"),
     ("vit", {"mlp_ratio": 0.1}, r"at least 1 / dim, with dim=8; received 0\.1"),
     ("eamlp", {"mlp_ratio": float("inf")}, "mlp_ratio must be .* received inf"),

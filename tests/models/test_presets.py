@@ -52,6 +52,7 @@ PARAMETERS = {
     "mixer_conv_n4_32": 821_898,
     "resmlp_conv_n4_32": 823_146,
     "ff_only_conv_n4_32": 824_365,
+    "gmlp_residual_n4_32": 758_538,
     "gmlp_conv_n2_32": 771_266,
     "gmlp_conv_ti2_32": 3_693_674,
     "gmlp_photo_64": 2_819_592,

@@ -78,6 +78,7 @@ def test_rows_of_attention_s_kernels():
     "model",
     [
         lambda: gMLP(hidden_dim=12, **TINY),
+        lambda: gMLP(hidden_dim=12, stem="residual", stem_arguments={"depth": 1}, **TINY),
         lambda: ViT(num_heads=2, distillation_token=True, **TINY),
         lambda: ResNet(8, 4, input_shape=(8, 8, 3), classes=3),
     ],
@@ -88,6 +89,7 @@ def test_recipe_gives_muon_every_kernel_but_the_first_and_the_last(model):
     by_muon = {v.path for v in model.trainable_variables if not optimizer._should_use_adamw(v)}
     kernels = {v.path for v in model.trainable_variables if v.name == "kernel"}
     ends = {path for path in kernels if path.startswith(("stem", "head"))}
+    ends -= {f"stem/{name}/kernel" for name in ("residual_0_1", "halve_1")}
     assert len(ends) in (2, 3)
     assert by_muon == kernels - ends
     optimizer.build(model.trainable_variables)
