@@ -2,8 +2,9 @@
 
 The names and sizes for 224 pixels are those of timm and the papers. `n4_32` (nano) and `ti4_32`
 (tiny) are sizes for images of 32 pixels in patches of 4, with about 0.8 and 4 million parameters.
-`conv` stands for a convolutional stem; the gates of gMLP and aMLP are then shift-invariant too, and
-ViT pools by attention. `ti2` has patches of 2. Names without a number are language models.
+`conv` stands for a convolutional stem, `residual` for one with shortcuts; the gates of gMLP and
+aMLP are then shift-invariant too, and ViT pools by attention. `ti2` has patches of 2. Names without
+a number are language models.
 """
 
 import difflib
