@@ -9,7 +9,6 @@ second table says pair by pair whether the order of the gMLP paper holds. Runs t
 are named below.
 """
 
-import argparse
 import dataclasses
 import itertools
 import re
@@ -31,7 +30,7 @@ from keras_gmlp.comparison.plan import (
 )
 from keras_gmlp.models.presets import PRESETS
 from keras_gmlp.runs.settings import DataSettings
-from keras_gmlp.utils.errors import first_line
+from keras_gmlp.utils.errors import OneLineParser, first_line
 from keras_gmlp.utils.markdown import make_table
 
 COLUMNS = ("name", "seed", "family", "parameters", "measure", "score", "epochs", "seconds", "state")
@@ -258,10 +257,9 @@ def write_report(plan, directory, command):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(
+    parser = OneLineParser(
         prog="python -m keras_gmlp.comparison.plan_report",
         description=__doc__.partition("\n\n")[2],
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("plan", metavar="PLAN.json", help="for example docs/plans/families.json")
     parser.add_argument("--out", metavar="DIR", help="default: runs/PLAN-report")

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from keras_gmlp.training.run_directory import read_history
-from keras_gmlp.utils.errors import first_line
+from keras_gmlp.utils.errors import OneLineParser, first_line
 from keras_gmlp.utils.markdown import make_table
 
 GOAL = 0.885
@@ -71,10 +71,9 @@ def _accuracy(text):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(
+    parser = OneLineParser(
         prog="python -m keras_gmlp.comparison.time_to_accuracy",
         description=__doc__.partition("\n\n")[2],
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("runs", metavar="RUN", nargs="+", help="folder of a run, with history.csv")
     parser.add_argument(
