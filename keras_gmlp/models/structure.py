@@ -4,7 +4,7 @@ import keras
 from keras import layers
 
 from keras_gmlp.layers import ClassToken, ZoomedViews
-from keras_gmlp.layers.embedding import Stem
+from keras_gmlp.layers.stems import Stem
 
 # What a block declares in `token_axes`.
 AXES = {"reads", "writes", "holds", "rows", "columns", "places", None}

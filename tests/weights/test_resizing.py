@@ -200,8 +200,9 @@ def test_a_saved_model_of_other_sizes_is_refused_as_weights_of_a_preset(tmp_path
         build("gmlp_n4_32", weights=str(tmp_path / "own.keras"))
 
 
-def test_a_convolutional_stem_keeps_its_patch_size():
-    sizes = {"hidden_dim": 12, "stem": "convolutions", "dim": 8, "depth": 1, "classes": 3}
+@pytest.mark.parametrize("stem", ["convolutions", "residual"])
+def test_a_convolutional_stem_keeps_its_patch_size(stem):
+    sizes = {"hidden_dim": 12, "stem": stem, "dim": 8, "depth": 1, "classes": 3}
     source = gMLP(input_shape=(16, 16, 3), patch_size=4, **sizes)
     target = gMLP(input_shape=(32, 32, 3), patch_size=8, **sizes)
     with pytest.raises(ValueError, match=r"stem for patches of 4 pixels, which .*--patch-size 4"):
