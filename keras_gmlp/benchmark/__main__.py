@@ -20,6 +20,7 @@ from keras_gmlp.benchmark import harness
 from keras_gmlp.benchmark.accuracy import OwnImages
 from keras_gmlp.benchmark.input_speed import AugmentationSpeed, MaskingSpeed, ReadingSpeed
 from keras_gmlp.benchmark.training_speed import DeviceSpeed, TextSpeed, TrainingSpeed
+from keras_gmlp.utils.errors import OneLineParser
 
 WORKLOADS = (
     *(TrainingSpeed(), TextSpeed(), DeviceSpeed()),
@@ -38,13 +39,12 @@ def describe(default, text):
 
 def main(arguments=None):
     arguments = sys.argv[1:] if arguments is None else arguments
-    style = {"formatter_class": argparse.RawDescriptionHelpFormatter}
-    parser = argparse.ArgumentParser("python -m keras_gmlp.benchmark", description=__doc__, **style)
+    parser = OneLineParser(prog="python -m keras_gmlp.benchmark", description=__doc__)
     commands = parser.add_subparsers(dest="name", metavar="NAME", required=True)
     for workload in WORKLOADS:
         text = inspect.getdoc(workload)
         first = text.splitlines()[0]
-        own = commands.add_parser(workload.name, help=first, description=text, **style)
+        own = commands.add_parser(workload.name, help=first, description=text)
         for name, given in {**ROUNDS, **workload.options}.items():
             own.add_argument(name, **(given if isinstance(given, dict) else describe(*given)))
         own.add_argument("--candidate", help=argparse.SUPPRESS)

@@ -5,10 +5,11 @@
 Each line of the file has a text with one [MASK], a tab, and the right words, separated by commas.
 """
 
-import argparse
 import json
 import sys
 from pathlib import Path
+
+from keras_gmlp.utils.errors import OneLineParser
 
 
 def read_cloze(path):
@@ -44,11 +45,7 @@ def rank_words(model, rows, top=10, **options):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(
-        prog="python -m keras_gmlp.evaluation.cloze",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = OneLineParser(prog="python -m keras_gmlp.evaluation.cloze", description=__doc__)
     parser.add_argument("model", metavar="RUN", help="folder of a run, a .keras or a .tflite file")
     parser.add_argument("file", metavar="FILE")
     parser.add_argument("--exclude-context", action="store_true", help="see apps/fill_mask.py")
