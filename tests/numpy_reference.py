@@ -209,15 +209,18 @@ def convolutional_stem(images, weights):
 
 
 def residual_stem(images, weights):
-    """One group of convolutions, for patches of 4 pixels: stride 2, then shortcuts."""
-    x = convolution(images, weights["halve_0/kernel"], weights["halve_0/bias"], 2)
-    x = gelu(layer_norm(x, weights, "norm_0_0", epsilon=1e-6))
-    i = 1
-    while own := part(weights, f"residual_0_{i}"):
-        step = convolution(x, own["kernel"], own["bias"])
-        x = x + gelu(layer_norm(step, weights, f"norm_0_{i}", epsilon=1e-6))
-        i += 1
-    x = convolution(x, weights["halve_1/kernel"], weights["halve_1/bias"], 2)
+    """Groups of a convolution of stride 2 and some with shortcuts; the last has neither."""
+    x, group = images, 0
+    while part(weights, f"norm_{group}_0"):
+        halve = part(weights, f"halve_{group}")
+        x = convolution(x, halve["kernel"], halve["bias"], 2)
+        x, i = gelu(layer_norm(x, weights, f"norm_{group}_0", epsilon=1e-6)), 1
+        while own := part(weights, f"residual_{group}_{i}"):
+            step = convolution(x, own["kernel"], own["bias"])
+            x = x + gelu(layer_norm(step, weights, f"norm_{group}_{i}", epsilon=1e-6))
+            i += 1
+        group += 1
+    x = convolution(x, weights[f"halve_{group}/kernel"], weights[f"halve_{group}/bias"], 2)
     return x.reshape(len(x), -1, x.shape[-1])
 
 

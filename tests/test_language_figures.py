@@ -1,11 +1,13 @@
 """The figures of docs/results/language.md come from the records in docs/language."""
 
+import math
 import re
 import statistics
 from pathlib import Path
 
 import pytest
 
+from keras_gmlp.training.run_directory import read_history
 from keras_gmlp.utils.files import read_json
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -61,6 +63,12 @@ def gates():
 
 def read_perplexity(name):
     return read_json(DOCS / "language" / "runs" / name / "metrics.json")["test_perplexity"]
+
+
+def read_validation(name, epochs):
+    """Returns the perplexity of the validation texts after some epochs, rounded."""
+    rows = read_history(DOCS / "language" / "runs" / name / "history.csv")
+    return round(math.exp(float(rows[epochs - 1]["val_loss"])))
 
 
 def name_seeds(name):
@@ -122,21 +130,33 @@ def test_rates_depths_and_tasks_have_the_figures_of_the_records(gates):
         second = (f"{read_perplexity(f'{name}{other}'):.1f}" for other in ("-rate-0.002-1", "-1"))
         assert f"| {label} | {' | '.join([*shown, *second])} |" in gates
     assert f"help ({read_perplexity('bert-rate-0.001-float32'):.1f} at 0.001" in gates
-    depths = [read_perplexity(n) for n in ("depth-gmlp-6", "gmlp-0", "depth-gmlp-24")]
-    depths.append(read_perplexity("depth-gmlp-48"))
-    assert f"| perplexity | {' | '.join(f'{each:.1f}' for each in depths)} |" in gates
+    check_depths(["depth-gmlp-6", "gmlp-0", "depth-gmlp-24", "depth-gmlp-48"], gates)
     depths = [
-        "depth-bert-5-rate-0.002",
+        "../depth/bert-5",
         "../tasks/bert-pretrained",
-        "depth-bert-18",
-        "depth-bert-36",
+        "../depth/bert-18",
+        "../depth/bert-36",
     ]
-    shown = " | ".join(f"{read_perplexity(each):.1f}" for each in depths)
-    assert f"| perplexity | {shown} |" in gates
-    assert f"5 and 9 blocks have {read_perplexity('depth-bert-5'):.1f} and" in gates
+    check_depths(depths, gates)
+    slow = (read_perplexity(name) for name in ("depth-bert-5", "bert-rate-0.001"))
+    assert "5 and 9 blocks have {:.1f} and {:.1f}".format(*slow) in gates
+    for epochs, sentence in (
+        (2, "perplexities of {}, {}, {} and"),
+        (3, "after three {}, {}, {} and"),
+    ):
+        after = [read_validation(each, epochs) for each in depths]
+        assert (sentence + " {}").format(*after) in " ".join(gates.split())
     nine = [read_perplexity(f"bert-rate-0.002{seed}") for seed in ("-1", "")]
     nine = [read_perplexity(depths[1]), *nine]
-    assert "have {:.1f}, {:.1f} and {:.1f}".format(*nine) in gates
+    assert "have {:.1f} (in PyTorch), {:.1f} and {:.1f} (in JAX)".format(*nine) in gates
+
+
+def check_depths(names, text):
+    """Checks the two rows of a table of depths."""
+    records = [read_json(DOCS / "language/runs" / name / "metrics.json") for name in names]
+    shown = [f"{record['test_perplexity']:.1f}" for record in records]
+    sizes = [f"{record['parameters']:,}" for record in records]
+    assert f"| perplexity | {' | '.join(shown)} |\n| parameters | {' | '.join(sizes)} |" in text
 
 
 def test_tasks_have_the_figures_of_the_records():

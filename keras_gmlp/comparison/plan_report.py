@@ -271,6 +271,9 @@ def main(arguments=None):
     except ValueError as error:
         print(f"plan_report: {first_line(error)}", file=sys.stderr)
         return 1
+    except OSError as error:
+        print(f"plan_report: {error.filename}: {error.strerror}.", file=sys.stderr)
+        return 1
     return 0
 
 

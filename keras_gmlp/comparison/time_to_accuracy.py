@@ -1,47 +1,68 @@
 """Epochs and seconds to an accuracy: `python -m keras_gmlp.comparison.time_to_accuracy RUN...`.
 
-For each folder of a run, prints the first epoch whose test accuracy reaches the goal, and how long
-the run took until then. The seconds are those in history.csv. They compare where the runs had the
-same machine to themselves, with one thread for each.
+For each folder of a run of image classification, prints the first epoch that reaches the goal, and
+the seconds of training until its end, without those of the measurement after each epoch. The
+accuracy is that in history.csv: of the validation images or, in a run without them, of the test
+images. Validation images may be easier. Seconds compare only between runs that had the same machine
+and as many threads to themselves.
 """
 
 import argparse
 import json
+import math
 import statistics
 import sys
 from pathlib import Path
 
-from keras_gmlp.training.run_directory import read_history
+from keras_gmlp.tasks import IMAGE_TASKS
+from keras_gmlp.tasks.registry import find_task
+from keras_gmlp.training.run_directory import read_history, read_recipe
 from keras_gmlp.utils.errors import OneLineParser, first_line
 from keras_gmlp.utils.markdown import make_table
 
 GOAL = 0.885
-HEAD = ("run", "epochs", "of", "s for each epoch", "s to the goal", "best accuracy")
+HEAD = (
+    *("run", "epochs to the goal", "epochs trained", "median seconds of an epoch"),
+    *("seconds to the goal", "best accuracy"),
+)
 
 
 def measure(directory, goal=GOAL):
     """Measures when a run reached an accuracy.
 
     Args:
-        directory: Folder of a run of image classification.
-        goal: Test accuracy in (0, 1].
+        directory: Folder of a run of image classification, with one label for each image.
+        goal: Accuracy in (0, 1].
 
     Returns:
-        A dict: `epochs` to the goal, `seconds` to the goal, both `None` if no epoch reached it;
-        `trained`, the epochs in history.csv; `epoch_seconds`, their median duration; `best`, the
-        largest test accuracy.
+        A dict: `run`, the folder; `epochs` and `seconds` to the goal, both `None` if no epoch
+        reached it; `trained`, the number of epochs; `epoch_seconds`, their median duration in
+        seconds; `best`, the largest accuracy.
 
     Raises:
-        ValueError: If the folder has no history.csv, or a damaged one.
+        ValueError: If the folder holds no run of image classification, or its history.csv does not
+            begin with the first epoch. One line.
+        OSError: If a file cannot be read.
     """
-    rows = read_history(Path(directory, "history.csv"), ("epoch", "seconds", "val_accuracy"))
-    if not rows:
-        raise ValueError(f"{directory}: no history.csv with an epoch; expected a folder of a run.")
+    directory = Path(directory)
+    if not (directory / "history.csv").exists():
+        raise ValueError(f"{directory}: no history.csv; expected a folder of a run.")
+    task = read_recipe(directory).get("task")
+    if task not in (None, next(iter(IMAGE_TASKS))):
+        raise ValueError(
+            f"{directory}: its model is {find_task(task).kind}; expected an image classifier with "
+            "one label for each image."
+        )
+    rows = read_history(directory / "history.csv")
+    if not rows or int(rows[0]["epoch"]) != 0:
+        raise ValueError(f"{directory}: history.csv does not begin with the first epoch.")
+    if "val_accuracy" not in rows[0]:
+        raise ValueError(f"{directory}: history.csv has no accuracy in a column val_accuracy.")
     seconds = [float(row["seconds"]) for row in rows]
     accuracies = [float(row["val_accuracy"]) for row in rows]
     reached = next((i for i, found in enumerate(accuracies, 1) if found >= goal), None)
     return {
-        "run": Path(directory).name,
+        "run": str(directory),
         "epochs": reached,
         "seconds": None if reached is None else round(sum(seconds[:reached]), 1),
         "trained": len(rows),
@@ -63,10 +84,14 @@ def make_row(found):
     ]
 
 
-def _accuracy(text):
-    value = float(text)
+def parse_goal(text):
+    """Returns the goal, a share in (0, 1]."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
     if not 0 < value <= 1:
-        raise argparse.ArgumentTypeError(f"must be in (0, 1], such as 0.885; received {text}")
+        raise argparse.ArgumentTypeError(f"must be in (0, 1], such as 0.885; received {text!r}")
     return value
 
 
@@ -77,14 +102,17 @@ def main(arguments=None):
     )
     parser.add_argument("runs", metavar="RUN", nargs="+", help="folder of a run, with history.csv")
     parser.add_argument(
-        "--accuracy", type=_accuracy, default=GOAL, help="the goal, a share; default: %(default)s"
+        "--accuracy", type=parse_goal, default=GOAL, help="the goal, a share; default: %(default)s"
     )
     parser.add_argument("--json", action="store_true", help="print a list for scripts")
     options = parser.parse_args(arguments)
     try:
         found = [measure(run, options.accuracy) for run in options.runs]
-    except (OSError, ValueError) as error:
+    except ValueError as error:
         print(f"time_to_accuracy: {first_line(error)}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"time_to_accuracy: {error.filename}: {error.strerror}.", file=sys.stderr)
         return 1
     if options.json:
         print(json.dumps(found, indent=2))

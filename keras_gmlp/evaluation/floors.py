@@ -4,7 +4,6 @@ Prints the scores of the most frequent class, of logistic regression on words an
 and for pairs of logistic regression on the words that both texts share. They take seconds.
 """
 
-import argparse
 import json
 import re
 import sys
@@ -13,6 +12,7 @@ import numpy as np
 
 from keras_gmlp.data.text.labelled_texts import load_text
 from keras_gmlp.utils.environment import require
+from keras_gmlp.utils.errors import OneLineParser
 
 WORD = r"\w+|[^\w\s]"  # punctuation counts as words: what is acceptable or asked depends on it
 INVERSE_PENALTY = 10.0  # chosen with a view to the test texts: the floors shall be high
@@ -65,7 +65,7 @@ def _scores(labels, found, classes):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(prog="python -m keras_gmlp.evaluation.floors")
+    parser = OneLineParser(prog="python -m keras_gmlp.evaluation.floors")
     parser.add_argument("data", help="glue/sst2, a CSV, TSV or JSON lines file, or a folder")
     parser.add_argument("--text", nargs="+", metavar="COLUMN", help="column, or two for pairs")
     parser.add_argument("--label", metavar="COLUMN")

@@ -3,7 +3,6 @@
 python -m keras_gmlp.inference.half_size saved_models/vit_conv_n4_32-cifar10
 """
 
-import argparse
 import io
 import sys
 import zipfile
@@ -14,6 +13,7 @@ import numpy as np
 
 from keras_gmlp.inference.card_update import copy_archive
 from keras_gmlp.models.saved import damaged_error, model_path, require_plain_weights
+from keras_gmlp.utils.errors import OneLineParser
 from keras_gmlp.utils.files import atomic_write
 from keras_gmlp.utils.parsers import WEIGHTS
 
@@ -65,7 +65,8 @@ def _halve(content, path):
 
 def main(arguments=None):
     """Runs the command; returns the exit code."""
-    parser = argparse.ArgumentParser(
+    parser = OneLineParser(
+        prog="python -m keras_gmlp.inference.half_size",
         description="Stores the weights of model.keras in float16, which halves the file.",
         epilog="exit codes: 0 done, 1 failure, 2 wrong usage",
     )

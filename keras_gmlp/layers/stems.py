@@ -1,6 +1,7 @@
 """Stems: from an image to a sequence of tokens."""
 
 import itertools
+from numbers import Integral
 from typing import ClassVar
 
 import keras
@@ -148,7 +149,7 @@ class ResidualStem(Stem):
     One convolution of stride 2 for each halving, each with twice the channels; the last has `dim`.
     After each but the last come `depth` convolutions that keep the size and add what they compute
     to their input. All but the last have layer normalization over the channels and GELU. It costs
-    more than `ConvolutionalStem`, and the model needs fewer epochs.
+    more than `ConvolutionalStem`, and the model learns faster in the first epochs.
 
     Args:
         dim: Channels of a token.
@@ -176,11 +177,12 @@ class ResidualStem(Stem):
         super().__init__(**kwargs)
         halvings = _count_halvings(self, patch_size, smallest=4)
         for name, value, least in (("channels", channels, 1), ("depth", depth, 0)):
-            if type(value) is not int or value < least:
+            if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
                 raise ValueError(
-                    f"{name} must be a whole number from {least} on; received {value}."
+                    f"{name} must be a whole number from {least} on; received {value!r}."
                 )
-        self.dim, self.patch_size, self.channels, self.depth = dim, patch_size, channels, depth
+        self.dim, self.patch_size = dim, patch_size
+        self.channels, self.depth = int(channels), int(depth)
         # One of stride 2 and `depth` that keep the size for each halving but the last.
         self.convolutions, self.norms = [], []
         for i, j in itertools.product(range(halvings - 1), range(depth + 1)):

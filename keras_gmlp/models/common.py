@@ -1,6 +1,5 @@
 """Parts that all classifiers share: checks of sizes, the head, compiling."""
 
-import difflib
 import inspect
 from numbers import Integral
 
@@ -11,7 +10,7 @@ from keras import layers
 from keras_gmlp.layers import AttentionPooling
 from keras_gmlp.objectives.losses import CrossEntropy
 from keras_gmlp.objectives.metrics import Accuracy
-from keras_gmlp.utils.errors import require_one_of
+from keras_gmlp.utils.errors import find_near, require_one_of
 
 # Arguments of timm, torchvision and Keras, and what they are called here.
 SYNONYMS = {
@@ -88,7 +87,7 @@ def require_known(family, shell, arguments):
     if not unknown:
         return
     known = list(dict.fromkeys([*inspect.signature(family).parameters, *known]))
-    near = [SYNONYMS.get(n) or (difflib.get_close_matches(n, known, 1) or [""])[0] for n in unknown]
+    near = [SYNONYMS.get(n) or "".join(find_near(n, known)) for n in unknown]
     hint = " or ".join(filter(None, near))
     hint = f"did you mean {hint}? The" if hint else "the"
     raise TypeError(

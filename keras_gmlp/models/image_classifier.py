@@ -81,7 +81,8 @@ def image_classifier(
             compiled and cannot be trained by `keras_gmlp.train`, which requires logits.
         stem: `"patches"`; `"convolutions"` for a few convolutions of stride 2; or `"residual"` for
             more convolutions, with shortcuts.
-        stem_arguments: Dict of further keyword arguments of `layers.ResidualStem`.
+        stem_arguments: Dict of `channels` and `depth` of `layers.ResidualStem`; its defaults if
+            left out.
         pooling: How tokens become one vector: `"avg"` or `"mean"` for their mean, `"max"` for their
             maximum, `"attention"` for a mean by learned weights, see `layers.AttentionPooling`.
             With a top, `None` is the mean, and a class token is read in place of the pooling.
@@ -129,11 +130,16 @@ def image_classifier(
         raise ValueError("distillation_token requires class_token=True.")
     if patch_window is not None and stem != "patches":
         raise ValueError(f"patch_window requires stem='patches'; received {stem!r}.")
-    if stem_arguments and stem != "residual":
+    further = {} if stem_arguments is None else stem_arguments
+    if not isinstance(further, dict) or not further.keys() <= {"channels", "depth"}:
+        raise ValueError(
+            "stem_arguments must be a dict with channels, depth or both; received "
+            f"{stem_arguments!r}."
+        )
+    if further and stem != "residual":
         raise ValueError(f"stem_arguments require stem='residual'; received {stem!r}.")
-    further = dict(stem_arguments or {})
     if patch_window is not None:
-        further["patch_window"] = patch_window
+        further = {"patch_window": patch_window}
     if zooms is not None and (class_token or not include_top):
         raise ValueError("zooms require include_top=True and a model without a class token.")
     inputs, x = pixels(input_shape, mean, std)

@@ -7,10 +7,11 @@ aMLP are then shift-invariant too, and ViT pools by attention. `ti2` has patches
 a number are language models.
 """
 
-import difflib
 import fnmatch
 import importlib
 import inspect
+
+from keras_gmlp.utils.errors import find_near
 
 
 class Family:
@@ -112,7 +113,6 @@ IMAGE_PRESETS = {
             "hidden_dim": 352,
             "depth": 6,
             "stem": "residual",
-            "stem_arguments": {"channels": 64, "depth": 2},
         },
     ),
     # Four times as many tokens as gmlp_conv_n4_32, with fewer channels.
@@ -186,7 +186,7 @@ PRESETS = {**IMAGE_PRESETS, **TEXT_PRESETS}
 def lookup(preset, table=IMAGE_PRESETS):
     """Returns the function that builds a preset's model, and a dict of its arguments."""
     if preset not in table:
-        near = difflib.get_close_matches(str(preset), table, n=3)
+        near = find_near(preset, table, most=3)
         hint = f"Expected one of: {', '.join(table)}."
         if near:
             pattern = f"{near[0].partition('_')[0]}*"

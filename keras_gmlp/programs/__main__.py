@@ -1,12 +1,12 @@
 """Trains, evaluates, exports and uses models of keras_gmlp: starts a program by its name."""
 
-import difflib
 import sys
 
 from keras_gmlp import __version__
 from keras_gmlp.programs import list_programs, run
 from keras_gmlp.programs.shared.messages import COMMAND
 from keras_gmlp.programs.shared.parser import Parser
+from keras_gmlp.utils.errors import did_you_mean
 
 
 def main(arguments=None):
@@ -26,9 +26,8 @@ def main(arguments=None):
     chosen = parser.parse_args(given[:1]).program
     name = chosen.replace("-", "_")
     if name not in programs:
-        near = difflib.get_close_matches(name, programs)
-        advice = f"Did you mean {' or '.join(near)}?" if near else f"See {COMMAND} --help."
-        parser.error(f"no program {chosen!r}. {advice}")
+        advice = did_you_mean(name, programs, str, most=3) or f" See {COMMAND} --help."
+        parser.error(f"no program {chosen!r}.{advice}")
     sys.argv[0] = f"{COMMAND} {name}"  # which usage lines and advice show
     return run(name, given[1:])
 

@@ -4,6 +4,8 @@ import os
 import re
 from pathlib import Path
 
+from keras_gmlp.utils.errors import did_you_mean
+
 FOLDER = Path(__file__).resolve().parents[2] / "saved_models"
 DEFAULT_LANGUAGE_MODEL = "amlp_nano-wiki"  # fills in masks, and finds similar texts
 DEFAULT_BACKBONE = "gmlp_photo_64"  # for a user's own images
@@ -42,10 +44,7 @@ def suggest_shipped(source):
     """Returns the end of an error for a source that is missing: the included models' near names."""
     if not _is_name(source):
         return ""
-    import difflib  # here, because few programs need it
-
-    near = difflib.get_close_matches(str(source), list_shipped(), MOST)
-    return f" Did you mean {' or '.join(near)}?" if near else ""
+    return did_you_mean(source, list_shipped(), str, MOST)
 
 
 def _is_name(source):

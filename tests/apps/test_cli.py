@@ -104,7 +104,8 @@ def test_options_in_a_text(capsys):
     for given in (["a"], ["--file", "x"], ["a", "--file", "x", "--yes", "--no"]):
         with pytest.raises(SystemExit):
             parser.parse_args(given)
-    for wrong, hint in (("--conut=5", ". Did you mean --count?"), ("--zebra", "")):
+    hints = {"--conut=5": ". Did you mean --count?", "--zebra": "", "my--fil.jpg": ""}
+    for wrong, hint in hints.items():
         capsys.readouterr()
         with pytest.raises(SystemExit):
             parser.parse_args(["a", "--file", "x", wrong])

@@ -143,4 +143,6 @@ def test_wrong_usage(capsys):
     for arguments in (["masking", "--rounds", "0"], ["unheard-of"]):
         with pytest.raises(SystemExit, match="2"):
             main(arguments)
-        assert arguments[-1] in capsys.readouterr().err
+        error = capsys.readouterr().err
+        assert arguments[-1] in error
+        assert error.count("\n") == 1

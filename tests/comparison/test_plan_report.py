@@ -165,6 +165,9 @@ def test_program(train, tmp_path, capsys, monkeypatch):
     train("done", 0.5, **image_run(epochs=2))
     assert plan_report.main(["plan.json"]) == 0
     assert "runs/plan-report/results.md" in capsys.readouterr().out
+    (tmp_path / "file").touch()
+    assert plan_report.main(["plan.json", "--out", "file"]) == 1
+    assert capsys.readouterr().err == "plan_report: file: File exists.\n"
     (tmp_path / "done" / "metrics.json").write_text("{}")
     assert plan_report.main(["plan.json"]) == 1
     assert "damaged" in capsys.readouterr().err

@@ -15,31 +15,57 @@ HISTORY = """epoch,accuracy,loss,seconds,val_accuracy,val_loss
 
 @pytest.fixture
 def run(tmp_path):
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a/history.csv").write_text(HISTORY)
-    return tmp_path / "a"
+    return write_run(tmp_path / "a")
+
+
+def write_run(directory, history=HISTORY, **recipe):
+    directory.mkdir()
+    (directory / "history.csv").write_text(history)
+    (directory / "recipe.json").write_text(json.dumps(recipe))
+    return directory
 
 
 def test_the_first_epoch_that_reaches_the_goal_ends_the_time(run):
-    expected = {"run": "a", "trained": 3, "epoch_seconds": 11.0, "best": 0.885}
+    expected = {"run": str(run), "trained": 3, "epoch_seconds": 11.0, "best": 0.885}
     assert measure(run) == {**expected, "epochs": 2, "seconds": 22.5}
     assert measure(run, 0.4)["seconds"] == 10.5
     assert measure(run, 0.886) == {**expected, "epochs": None, "seconds": None}
 
 
-def test_table_and_json(run, capsys):
-    assert main([str(run), "--accuracy", "0.88"]) == 0
+def test_table_and_json(run, capsys, monkeypatch):
+    monkeypatch.chdir(run.parent)
+    assert main(["a", "--accuracy", "0.88"]) == 0
     assert capsys.readouterr().out.splitlines()[2] == "| a | 2 | 3 | 11 | 22 | 88.50 % |"
-    assert main([str(run), "--json"]) == 0
+    assert main(["a", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["seconds"] == 22.5
-    assert main([str(run), "--accuracy", "0.9"]) == 0
+    assert main(["a", "--accuracy", "0.9"]) == 0
     assert "| a | not reached | 3 | 11 |  | 88.50 % |" in capsys.readouterr().out
 
 
-def test_mistakes(run, capsys):
-    assert main([str(run.parent / "b")]) == 1
-    assert "no history.csv with an epoch" in capsys.readouterr().err
+def test_runs_without_these_figures_are_refused_in_one_line(tmp_path, capsys):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder/history.csv").mkdir()
+    (tmp_path / "folder/recipe.json").write_text("{}")
+    lines = HISTORY.splitlines(keepends=True)
+    for directory, reason in (
+        (tmp_path / "b", "no history.csv; expected a folder of a run"),
+        (write_run(tmp_path / "empty", lines[0]), "does not begin with the first epoch"),
+        (write_run(tmp_path / "late", lines[0] + lines[2]), "does not begin with the first epoch"),
+        (write_run(tmp_path / "text", task="masked_lm"), "its model is a masked language model"),
+        (write_run(tmp_path / "f1", HISTORY.replace("val_accuracy", "val_f1")), "no accuracy in"),
+        (tmp_path / "folder", "history.csv: Is a directory"),
+    ):
+        assert main([str(directory)]) == 1
+        error = capsys.readouterr().err
+        assert reason in error
+        assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("goal", ["88.5", "88.5%", "nan", "0"])
+def test_a_goal_that_is_no_share_is_wrong_usage(run, capsys, goal):
     with pytest.raises(SystemExit) as error:
-        main([str(run), "--accuracy", "88.5"])
+        main([str(run), "--accuracy", goal])
     assert error.value.code == 2
-    assert "must be in (0, 1], such as 0.885; received 88.5" in capsys.readouterr().err
+    message = capsys.readouterr().err
+    assert f"must be in (0, 1], such as 0.885; received '{goal}'" in message
+    assert message.count("\n") == 1

@@ -125,6 +125,7 @@ NUMBERS = [
     (PatchEmbedding(5, 2, patch_window=4), [], (2, 4, 6, 3), windows),
     (ConvolutionalStem(6, 4), [], (2, 8, 12, 3), convolutional_stem),
     (ResidualStem(6, 4, channels=5, depth=2), [], (2, 8, 12, 3), residual_stem),
+    (ResidualStem(6, 8, channels=5, depth=1), [], (2, 8, 16, 3), residual_stem),
     (ClassToken(), [], TOKENS, class_token),
     (PositionEmbedding(), [], (2, 3, 4), lambda x, w: x + w["embedding"]),
     (TokenPositions(7), [], TOKENS, lambda x, w: x + w["embedding"][:, :5]),

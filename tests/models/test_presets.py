@@ -103,7 +103,7 @@ def test_parameter_count(preset):
 
 
 def test_families_of_one_size_are_comparable():
-    # A record of time, in which a smaller model has no advantage in accuracy.
+    # Made to save time, and smaller.
     others = {name: n for name, n in PARAMETERS.items() if name != "gmlp_residual_n4_32"}
     for size, least, most in (("n4", 806_000, 848_000), ("ti4", 3_870_000, 4_030_000)):
         assert all(least < n < most for name, n in others.items() if f"_{size}_" in name)

@@ -17,7 +17,15 @@ def write_plan(folder, *entries):
     return path
 
 
-def test_plan_is_worked_through_in_several_calls(tmp_path, capsys, monkeypatch):
+@pytest.fixture(autouse=True)
+def allocator(monkeypatch):
+    """Counts the calls that would change the allocator of this process."""
+    calls = []
+    monkeypatch.setattr(queue, "keep_freed_memory", lambda: calls.append(1))
+    return calls
+
+
+def test_plan_is_worked_through_in_several_calls(tmp_path, capsys, monkeypatch, allocator):
     monkeypatch.setattr(queue, "LEAST", -100.0)  # without time left, a run trains one epoch
     first, second, wrong = (str(tmp_path / name) for name in ("first", "second", "wrong"))
     plan = write_plan(
@@ -29,6 +37,7 @@ def test_plan_is_worked_through_in_several_calls(tmp_path, capsys, monkeypatch):
     report = tmp_path / "report.json"
     command = [str(plan), "--seconds", "0", "--report", str(report)]
     assert queue.main(command) == 1
+    assert allocator == [1]
     results = json.loads(report.read_text())
     assert results[first]["state"] == "complete"
     assert results[wrong]["state"].startswith("failed: ")

@@ -1,7 +1,6 @@
 """Sets of TensorFlow Datasets (TFDS), which it downloads and prepares where they are missing."""
 
 import contextlib
-import difflib
 import os
 import re
 import sys
@@ -9,7 +8,7 @@ from pathlib import Path
 
 from keras_gmlp.data.tfds.prepared import PreparedSet, open_prepared, tfds_folder
 from keras_gmlp.utils.environment import is_installed
-from keras_gmlp.utils.errors import first_line
+from keras_gmlp.utils.errors import did_you_mean, first_line
 
 
 def open_or_download(name, data_dir, check_features):
@@ -30,8 +29,7 @@ def open_or_download(name, data_dir, check_features):
         builder = tfds.builder(name, data_dir=data_dir and os.path.expanduser(data_dir))
     except Exception as error:  # mistakes in a name raise many types
         names = tfds.list_builders(with_community_datasets=False)
-        similar = difflib.get_close_matches(re.split("[:/]", name)[0], names, 2, cutoff=0.8)
-        hint = f" Did you mean {' or '.join(similar)}?" if similar else ""
+        hint = did_you_mean(re.split("[:/]", name)[0], names, str, most=2, cutoff=0.8)
         raise ValueError(
             f"{name!r} is neither a folder, nor 'digits', nor a data set of TensorFlow Datasets "
             f"({first_line(error)}).{hint}"

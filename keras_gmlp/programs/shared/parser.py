@@ -69,7 +69,7 @@ class Parser(OneLineParser):
         return name_programs(super().format_help())
 
     def error(self, message):
-        unknown = re.match(r"unrecognized arguments: .*?(--[\w-]+)", message)
+        unknown = re.match(r"unrecognized arguments: (?:.*? )?(--[\w-]+)", message)
         hint = did_you_mean(unknown[1], self._option_string_actions, str) if unknown else ""
         super().error(name_programs(f"{message}.{hint}" if hint else message))
 
