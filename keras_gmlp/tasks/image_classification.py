@@ -172,7 +172,7 @@ class ImageClassification(Task):
         if answers is not None:
             samples += tuple(answers.epoch_arrays(len(images)))
             augment = answers.device_augmenter(augment, data.image_shape[:2])
-        return samples, augment, augmentation.mix_until
+        return samples, augment, augmentation.mixed_epochs
 
     def device_sample(self, data, arrays):
         return tuple(np.asarray(array[:1]) for array in arrays[:2])

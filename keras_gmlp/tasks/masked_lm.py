@@ -133,7 +133,7 @@ class MaskedLM(TextTask):
         from keras_gmlp.data.text.masking import device_windows, make_device_masker
 
         mask = make_device_masker(data.train, self.length, self.mask_rate, self.cut)
-        return device_windows(data.train, self.length), mask, 1.0
+        return device_windows(data.train, self.length), mask, range
 
     def device_sample(self, data, arrays):
         from keras_gmlp.data.text.masking import masked_windows

@@ -212,9 +212,9 @@ class Task:
         """Returns the training data for a device (JAX).
 
         Returns:
-            `(arrays, augment, mix_until)`: arrays of the same length, with a sample at each index;
-            a function as `training.device_loop.make_device_class` takes it; and the share of the
-            epochs in which mixing is active.
+            `(arrays, augment, mixed_epochs)`: arrays of the same length, with a sample at each
+            index; a function as `training.device_loop.make_device_class` takes it; and a function
+            from the number of epochs to the range of those in which mixing is active.
         """
         raise NotImplementedError
 

@@ -63,10 +63,9 @@ def prepare_fit(model, data, recipe, batch_size):
         distribution.whole = recipe.pipeline == "device"
         kind = make_distributed_class(kind)
     if recipe.pipeline == "device":
-        arrays, augment, mix_until = task.device_data(data)
-        mixed_epochs = round(mix_until * recipe.epochs)
+        arrays, augment, mixed_epochs = task.device_data(data)
         steps = task.size(data) // batch_size
-        order = {"seed": recipe.seed, "mixed_epochs": mixed_epochs, "steps": steps}
+        order = {"seed": recipe.seed, "mixed_epochs": mixed_epochs(recipe.epochs), "steps": steps}
         batches = DeviceBatches(arrays, batch_size, **order, place=copy_to_devices)
         kind = make_device_class(kind, augment)
     if kind is not keras.Model:

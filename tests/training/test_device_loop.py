@@ -38,7 +38,7 @@ def compiled(model):
 def fit_in_chunks(chunk, epochs=2):
     """Returns the weights and the loss of each epoch."""
     arrays, model = shades(), tiny_model(depth=2, stochastic_depth=0.3)
-    batches = DeviceBatches(arrays, 4, seed=3, mixed_epochs=1, chunk=chunk)
+    batches = DeviceBatches(arrays, 4, seed=3, mixed_epochs=range(1), chunk=chunk)
     kind = make_device_class(keras.Model, make_device_augmenter(MIXED, 2, mirror=True))
     trained = kind(model.inputs, model.outputs)
     trained.arrays = batches.arrays
@@ -53,7 +53,7 @@ def fit_plainly(epochs=2):
     import jax
 
     (images, labels), model = shades(), tiny_model(depth=2, stochastic_depth=0.3)
-    plan = DeviceBatches((images, labels), 4, seed=3, mixed_epochs=1, chunk=1)
+    plan = DeviceBatches((images, labels), 4, seed=3, mixed_epochs=range(1), chunk=1)
     augment = make_device_augmenter(MIXED, 2, mirror=True)
     made = []
     for epoch in range(epochs):

@@ -33,11 +33,13 @@ class Augmentation:
         mixup: Share of the batches that MixUp blends.
         cutmix: Share of the batches that CutMix pastes. Each batch gets MixUp, CutMix or neither;
             together the shares are at most 1.
+        mix_from: Share of the epochs after which MixUp and CutMix begin. Late mixing slows the
+            first epochs less, and keeps a model from overfitting in the last ones.
         mix_until: Share of the epochs after which MixUp and CutMix stop.
 
     Raises:
-        ValueError: If a field is outside [0, 1], `resized_crop` is no range of shares, or
-            `mixup + cutmix` is above 1.
+        ValueError: If a field is outside [0, 1], `resized_crop` is no range of shares,
+            `mixup + cutmix` is above 1, or `mix_from` is above `mix_until`.
     """
 
     crop: float = 0.125
@@ -49,6 +51,7 @@ class Augmentation:
     erasing: float = 0.0
     mixup: float = 0.0
     cutmix: float = 0.0
+    mix_from: float = 0.0
     mix_until: float = 1.0
 
     def __post_init__(self):
@@ -69,6 +72,15 @@ class Augmentation:
                 "mixup and cutmix are shares of the batches, together at most 1; received "
                 f"{self.mixup} and {self.cutmix}."
             )
+        if self.mix_from > self.mix_until:
+            raise ValueError(
+                "mix_from must be at most mix_until, since MixUp and CutMix are active between "
+                f"them; received {self.mix_from} and {self.mix_until}."
+            )
+
+    def mixed_epochs(self, epochs):
+        """Returns the epochs, of so many, in which MixUp and CutMix are active; from 0."""
+        return range(round(self.mix_from * epochs), round(self.mix_until * epochs))
 
 
 def first_mirrored(samples):

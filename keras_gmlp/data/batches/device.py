@@ -17,7 +17,7 @@ class DeviceBatches(keras.utils.PyDataset):
 
     # `arrays` are equally long, or functions from an epoch, which counts from 0, to such an array;
     # the first is an array. Without `steps` an epoch is one pass over the samples, each in its own
-    # order. MixUp and CutMix are active in `mixed_epochs`, by default in all.
+    # order. MixUp and CutMix are active in `mixed_epochs`, a range, by default in all.
     def __init__(
         self, arrays, batch_size, seed=0, mixed_epochs=None, chunk=None, steps=None, place=None
     ):
@@ -45,7 +45,7 @@ class DeviceBatches(keras.utils.PyDataset):
         generator = make_generator(self.seed, epoch)
         generator.permutation(self.passes.size)  # so that runs of older versions resume
         self.key = generator.integers(0, 2**32, 2, dtype="uint32")
-        self.mixing = self.mixed_epochs is None or epoch < self.mixed_epochs
+        self.mixing = self.mixed_epochs is None or epoch in self.mixed_epochs
         self.odd = epoch % 2 == 1
 
     def __len__(self):

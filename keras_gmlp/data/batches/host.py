@@ -26,9 +26,9 @@ def training_batches(data, batch_size, augmentation=None, position=0, answers=No
         batch_size: Samples in a batch. Each epoch leaves out the samples that do not fill a batch.
         augmentation: An `Augmentation`, or `None` for none. `flip` is ignored if a mirrored image
             would change its label.
-        position: A `Position`, with `epochs` for `mix_until` below 1; or the seed of a new run. A
-            share reads and decodes no other samples, except that data which fit in memory are read
-            whole.
+        position: A `Position`, with `epochs` for `mix_from` above 0 or `mix_until` below 1; or the
+            seed of a new run. A share reads and decodes no other samples, except that data which
+            fit in memory are read whole.
         answers: `Answers` of a teacher to views of these images, or `None`. The batches then show
             one view after the other, epoch by epoch, without the augmentation's crop and flip.
 
@@ -53,15 +53,19 @@ def training_batches(data, batch_size, augmentation=None, position=0, answers=No
     augmentation = augmentation or Augmentation(crop=0, flip=False)
     if answers is not None:
         augmentation = answers.without_views(augmentation)
-    if augmentation.mix_until < 1 and position.epochs is None:
+    if (augmentation.mix_from, augmentation.mix_until) == (0, 1):
+        mixed = range(2**62)
+    elif position.epochs is None:
         raise ValueError(
-            "mix_until is a share of the epochs; give their number, Position(epochs=...)."
+            "mix_from and mix_until are shares of the epochs; give their number, "
+            "Position(epochs=...)."
         )
+    else:
+        mixed = augmentation.mixed_epochs(position.epochs)
     size = len(data.train)
     batch_size = min(batch_size, size)
     _check_share(share, batch_size, augmentation)
     augment = make_augmenter(augmentation, data, share)
-    mixed_epochs = round(augmentation.mix_until * position.epochs) if position.epochs else math.inf
     epoch = tf.Variable(position.epoch, dtype=tf.int64, trainable=False)
     fold_in = tf.random.experimental.stateless_fold_in
 
@@ -100,12 +104,13 @@ def training_batches(data, batch_size, augmentation=None, position=0, answers=No
 
     def with_keys(number):
         # Every batch draws from its own key and depends on no earlier draw.
-        key, mixing = fold_in(root, number), tf.cast(number, tf.float32) <= mixed_epochs
+        key = fold_in(root, number)
+        mixing = (number > mixed.start) & (number <= mixed.stop)  # numbers begin at 1
         batches = batches_of(key, number).enumerate(step)
         batches = batches.map(lambda i, batch: (fold_in(key, i), *batch, mixing))
         if mirrored is None:
             return batches
-        is_other = number % 2 == 0  # numbers begin at 1
+        is_other = number % 2 == 0
         chosen = indices_of(key).map(lambda i: tf.gather(mirrored, i) ^ is_other)
         return tf.data.Dataset.zip(batches, chosen).map(lambda batch, flips: (*batch, flips))
 

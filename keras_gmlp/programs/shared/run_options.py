@@ -73,8 +73,8 @@ SETTINGS = (
     "weight_decay=0.05, optimizer=adamw, flip=0 (for letters and signs), alternating_flip=1 (each "
     "image in every other epoch), balance=0.5 (for rare classes, which then count more), "
     "mixup=0.3, cutmix=0.3, resized_crop=[0.08,1], rand_augment=0.4, cutout=0.4, ema=0.05, "
-    "stochastic_depth=0.1, layer_decay=0.75, mix_until=0.8 (no MixUp and CutMix after 80 %% of the "
-    "epochs)"
+    "stochastic_depth=0.1, layer_decay=0.75, mix_from=0.4 and mix_until=0.8 (MixUp and "
+    "CutMix between 40 and 80 %% of the epochs)"
 )
 
 ARGUMENTS = "stem=convolutions, pooling=attention, toeplitz=true, heads=8, depth=4"

@@ -222,6 +222,24 @@ def test_every_sample_of_every_epoch_mixes_by_its_own_weight(name):
     assert (one != other).mean() > 0.8
 
 
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        ({}, [True] * 5),
+        ({"mix_until": 0.6}, [True, True, True, False, False]),
+        ({"mix_from": 0.4}, [False, False, True, True, True]),
+        ({"mix_from": 0.2, "mix_until": 0.4}, [False, True, False, False, False]),
+    ],
+)
+def test_mixing_begins_and_ends_with_an_epoch(limits, expected):
+    augmentation = Augmentation(mixup=1, **limits, **NOTHING)
+    assert [epoch in augmentation.mixed_epochs(5) for epoch in range(5)] == expected
+    batches = list(epochs(noise(), augmentation, 5, position=Position(epochs=5)))
+    assert [bool((labels.max(axis=-1) < 1).any()) for _, labels in batches] == expected
+    late = epochs(noise(), augmentation, 1, position=Position(epoch=3, epochs=5))
+    assert same(next(late), batches[3])
+
+
 @pytest.mark.parametrize(("mixup", "cutmix"), [(0.3, 0.3), (0.6, 0.4)])
 def test_mixup_and_cutmix_get_their_shares_of_the_batches(mixup, cutmix):
     augmentation = Augmentation(mixup=mixup, cutmix=cutmix, **NOTHING)
@@ -261,6 +279,7 @@ def test_evaluation_batches_are_complete_and_in_order(monkeypatch, memory):
 
 def test_bad_arguments():
     wrong = {"crop": -0.1}, {"cutout": 1.1}, {"mixup": float("nan")}, {"mixup": 0.6, "cutmix": 0.5}
+    wrong += ({"mix_from": 0.5, "mix_until": 0.4},)
     for settings in wrong:
         with refused(next(iter(settings))):
             Augmentation(**settings)
