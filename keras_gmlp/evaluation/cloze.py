@@ -16,7 +16,9 @@ def read_cloze(path):
     """Reads texts with their right words."""
     try:
         lines = Path(path).read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read ({error.strerror}).") from None
+    except UnicodeDecodeError as error:
         raise ValueError(f"{path}: cannot be read as text in UTF-8 ({error}).") from None
     rows = []
     for number, line in enumerate(lines, 1):
@@ -47,7 +49,7 @@ def rank_words(model, rows, top=10, **options):
 def main(arguments=None):
     parser = OneLineParser(prog="python -m keras_gmlp.evaluation.cloze", description=__doc__)
     parser.add_argument("model", metavar="RUN", help="folder of a run, a .keras or a .tflite file")
-    parser.add_argument("file", metavar="FILE")
+    parser.add_argument("file", metavar="FILE", help="texts with their right words")
     parser.add_argument("--exclude-context", action="store_true", help="see apps/fill_mask.py")
     parser.add_argument("--json", action="store_true", help="print one object")
     options = parser.parse_args(arguments)

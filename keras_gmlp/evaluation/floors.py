@@ -12,7 +12,7 @@ import numpy as np
 
 from keras_gmlp.data.text.labelled_texts import load_text
 from keras_gmlp.utils.environment import require
-from keras_gmlp.utils.errors import OneLineParser
+from keras_gmlp.utils.errors import OneLineParser, first_line
 
 WORD = r"\w+|[^\w\s]"  # punctuation counts as words: what is acceptable or asked depends on it
 INVERSE_PENALTY = 10.0  # chosen with a view to the test texts: the floors shall be high
@@ -65,19 +65,21 @@ def _scores(labels, found, classes):
 
 
 def main(arguments=None):
-    parser = OneLineParser(prog="python -m keras_gmlp.evaluation.floors")
-    parser.add_argument("data", help="glue/sst2, a CSV, TSV or JSON lines file, or a folder")
+    parser = OneLineParser(prog="python -m keras_gmlp.evaluation.floors", description=__doc__)
+    parser.add_argument(
+        "data", metavar="DATA", help="glue/sst2, a CSV, TSV or JSON lines file, or a folder"
+    )
     parser.add_argument("--text", nargs="+", metavar="COLUMN", help="column, or two for pairs")
-    parser.add_argument("--label", metavar="COLUMN")
-    parser.add_argument("--test", metavar="FILE")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--label", metavar="COLUMN", help="column of the labels")
+    parser.add_argument("--test", metavar="FILE", help="texts to test on; default: those of DATA")
+    parser.add_argument("--json", action="store_true", help="print one object")
     options = parser.parse_args(arguments)
     try:
         data = load_text(options.data, options.text, options.label, options.test)
         floors = compute_floors(data)
     except (ValueError, ImportError) as error:
-        print(error, file=sys.stderr)
-        return 2
+        print(f"floors: {first_line(error)}", file=sys.stderr)
+        return 1
     if options.json:
         print(json.dumps(floors, indent=2))
         return 0

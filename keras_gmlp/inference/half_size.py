@@ -67,10 +67,15 @@ def main(arguments=None):
     """Runs the command; returns the exit code."""
     parser = OneLineParser(
         prog="python -m keras_gmlp.inference.half_size",
-        description="Stores the weights of model.keras in float16, which halves the file.",
+        description="Rewrites model.keras with its weights in float16, which halves the file.",
         epilog="exit codes: 0 done, 1 failure, 2 wrong usage",
     )
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="folder of a training run")
+    parser.add_argument(
+        "runs",
+        nargs="+",
+        metavar="RUN",
+        help="folder of a training run, or the name of an included model",
+    )
     for run in parser.parse_args(arguments).runs:
         try:
             path = model_path(Path(run))

@@ -179,7 +179,8 @@ class ResidualStem(Stem):
         for name, value, least in (("channels", channels, 1), ("depth", depth, 0)):
             if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
                 raise ValueError(
-                    f"{name} must be a whole number from {least} on; received {value!r}."
+                    f"{type(self).__name__}: {name} must be a whole number from {least} on; "
+                    f"received {value!r}."
                 )
         self.dim, self.patch_size = dim, patch_size
         self.channels, self.depth = int(channels), int(depth)

@@ -133,7 +133,7 @@ def image_classifier(
     further = {} if stem_arguments is None else stem_arguments
     if not isinstance(further, dict) or not further.keys() <= {"channels", "depth"}:
         raise ValueError(
-            "stem_arguments must be a dict with channels, depth or both; received "
+            'stem_arguments must be a dict such as {"channels": 64, "depth": 2}; received '
             f"{stem_arguments!r}."
         )
     if further and stem != "residual":

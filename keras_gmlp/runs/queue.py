@@ -18,6 +18,7 @@ that the same command works through the list in several calls. A run that fails 
 others. The exit code is 0 if all runs are complete, 1 otherwise, and 130 after Ctrl-C.
 """
 
+import dataclasses
 import functools
 import gc
 import json
@@ -29,7 +30,7 @@ from pathlib import Path
 from keras_gmlp.runs.settings import DataSettings, ModelSettings, RunSettings
 from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings
 from keras_gmlp.utils.environment import keep_freed_memory
-from keras_gmlp.utils.errors import OneLineParser, first_line
+from keras_gmlp.utils.errors import OneLineParser, cut, did_you_mean
 from keras_gmlp.utils.files import parse_json, require_output, write_json
 
 LEAST = 20.0  # seconds left for which no further run starts
@@ -44,13 +45,16 @@ def read_plan(path):
         raise ValueError(f"{path}: cannot be read ({error.strerror}).") from None
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise ValueError(f"{path}: expected a list of objects, one for each run.")
+    if not entries:
+        raise ValueError(f"{path}: an empty list; expected at least one run.")
     runs = []
     for number, entry in enumerate(entries, 1):
         try:
             runs.append(_read_entry(entry))
             runs[-1].check()
         except Exception as error:  # a value of any type raises what the first use of it raises
-            raise ValueError(f"{path}, run {number}: {first_line(error)}") from None
+            reason = cut(" ".join(str(error).split()))
+            raise ValueError(f"{path}, run {number}: {reason}") from None
         if not isinstance(runs[-1].directory, str):
             raise ValueError(f"{path}, run {number}: expected the directory's path as a text.")
     places = [os.path.realpath(run.directory) for run in runs]
@@ -63,15 +67,26 @@ def read_plan(path):
 
 
 def _read_entry(entry):
+    if "preset" in entry:
+        return _fill(LanguageRunSettings, entry)
+    if "weights" in entry:
+        return _fill(FineTuningSettings, entry)
     values = dict(entry)
-    if "preset" in values:
-        return LanguageRunSettings(**values)
-    if "weights" in values:
-        return FineTuningSettings(**values)
     for name, kind in (("model", ModelSettings), ("data", DataSettings)):
         if isinstance(values.get(name), dict):
-            values[name] = kind(**values[name])
-    return RunSettings(**values)
+            values[name] = _fill(kind, values[name])
+    return _fill(RunSettings, values)
+
+
+def _fill(kind, values):
+    """Returns settings with these values; an unknown name is a `ValueError` with the known ones."""
+    known = [field.name for field in dataclasses.fields(kind)]
+    for name in values:
+        if name not in known:
+            raise ValueError(
+                f"no key {name!r}; expected some of {', '.join(known)}.{did_you_mean(name, known)}"
+            )
+    return kind(**values)
 
 
 def work(runs, seconds, report=None, verbose=2):
@@ -97,7 +112,8 @@ def work(runs, seconds, report=None, verbose=2):
         except TimeLimitError as error:
             results[run.directory] = {"state": str(error)}
         except Exception as error:  # the next run may work
-            results[run.directory] = {"state": f"failed: {first_line(error)}"}
+            reason = cut(" ".join(str(error).split()) or type(error).__name__)
+            results[run.directory] = {"state": f"failed: {reason}"}
         say(f"{run.directory}: {json.dumps(results[run.directory])}")
         if report:
             write_json(report, results)

@@ -99,8 +99,26 @@ class OneLineParser(argparse.ArgumentParser):
     def __init__(self, **arguments):
         super().__init__(**{"formatter_class": argparse.RawDescriptionHelpFormatter, **arguments})
 
+    def parse_args(self, args=None, namespace=None):
+        """Reads the options; refuses an empty path, which an unset variable of a shell leaves."""
+        options = super().parse_args(args, namespace)
+        for action in self._actions:
+            value = getattr(options, action.dest, None)
+            given = value if isinstance(value, list) else [value]
+            if "" in given and self.is_path(action):
+                name = (action.option_strings or [action.metavar])[0]
+                self.error(f"{name} is empty; expected {action.metavar}")
+        return options
+
+    def is_path(self, action):
+        """Returns whether an argument is a path: here one without the name of an option."""
+        return not action.option_strings
+
     def error(self, message):
-        self.exit(2, f"{self.prog}: error: {cut(printable(' '.join(message.split())))}\n")
+        unknown = re.match(r"unrecognized arguments: (?:.*? )?(--[\w-]+)", message)
+        hint = did_you_mean(unknown[1], self._option_string_actions, str) if unknown else ""
+        message = printable(" ".join(f"{message}.{hint}".split() if hint else message.split()))
+        self.exit(2, f"{self.prog}: error: {cut(message)}\n")
 
 
 def why_ended(code, log):

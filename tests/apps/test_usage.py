@@ -19,7 +19,7 @@ TRAIN = [
     (["--set", "resized_crop=[1,2]"], "such as [0.08, 1]; received [1, 2]"),
     (["--seed", "-1"], "seed must be in"),
     (["--folds", "1"], "folds"),
-    (["--set", "mixup=3"], "must be in [0, 1]"),
+    (["--set", "mixup=3"], "mixup must be a number in [0, 1]; received 3"),
     (["--epochs", "0"], "at least 1"),
     (["--freeze"], "give --weights"),
     (["--set", "freeze=1"], "give --weights"),

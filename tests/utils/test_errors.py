@@ -7,7 +7,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_gmlp.utils.errors import is_out_of_memory, one_line_errors, printable, why_ended
+from keras_gmlp.utils.errors import (
+    OneLineParser,
+    is_out_of_memory,
+    one_line_errors,
+    printable,
+    why_ended,
+)
 
 
 def test_why_a_process_ended():
@@ -94,3 +100,18 @@ def test_errors_of_python_pass(monkeypatch, error, installed):
     with pytest.raises(type(error)) as raised, one_line_errors():
         raise error
     assert raised.value is error
+
+
+def test_wrong_usage_is_one_line_with_the_nearest_option(capsys):
+    parser = OneLineParser(prog="program")
+    parser.add_argument("run", metavar="RUN")
+    parser.add_argument("--accuracy", default="")
+    for given, expected in (
+        (["a", "--acuracy", "1"], "unrecognized arguments: --acuracy 1. Did you mean --accuracy?"),
+        (["a", "my--acuracy"], "unrecognized arguments: my--acuracy"),
+        ([""], "RUN is empty; expected RUN"),
+    ):
+        with pytest.raises(SystemExit) as error:
+            parser.parse_args(given)
+        assert error.value.code == 2
+        assert capsys.readouterr().err == f"program: error: {expected}\n"

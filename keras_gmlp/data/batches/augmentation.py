@@ -1,10 +1,13 @@
 """What changes an image, given what `host_augmentation` or `device_augmentation` drew for it."""
 
 import dataclasses
+from numbers import Real
 
 import numpy as np
 
 from keras_gmlp.data.batches.rand_augment import apply_operations
+
+SWITCHES = ("flip", "alternating_flip")  # True and False, or 1 and 0
 
 MIXUP_ALPHA = 0.8  # MixUp's weights follow beta(0.8, 0.8), as in timm's recipes
 
@@ -65,8 +68,13 @@ class Augmentation:
             )
         object.__setattr__(self, "resized_crop", tuple(scale) if scale else None)  # JSON has lists
         for name, value in dataclasses.asdict(self).items():
-            if name != "resized_crop" and not 0 <= value <= 1:
-                raise ValueError(f"augmentation {name} must be in [0, 1]; received {value}.")
+            if name == "resized_crop":
+                continue
+            is_number = isinstance(value, Real) and (name in SWITCHES or value is not True)
+            if not (is_number and 0 <= value <= 1):
+                raise ValueError(
+                    f"augmentation {name} must be a number in [0, 1]; received {value!r}."
+                )
         if self.mixup + self.cutmix > 1:
             raise ValueError(
                 "mixup and cutmix are shares of the batches, together at most 1; received "

@@ -5,7 +5,7 @@ import os
 import re
 
 from keras_gmlp.programs.shared.messages import name_programs
-from keras_gmlp.utils.errors import OneLineParser, did_you_mean
+from keras_gmlp.utils.errors import OneLineParser
 
 ENVIRONMENT = {"backend": "KERAS_BACKEND", "data_dir": "TFDS_DATA_DIR"}  # of options
 PATHS = {"DIR", "FILE", "FOLDER", "PATH", "RUN", "SOURCE", "TEACHER"}  # in names of arguments
@@ -54,12 +54,6 @@ class Parser(OneLineParser):
     def parse_args(self, args=None, namespace=None):
         """Reads the options, and sets the variables of `ENVIRONMENT` that Keras and TFDS read."""
         options = super().parse_args(args, namespace)
-        for action in self._actions:  # an unset variable of a shell leaves an empty path
-            value = getattr(options, action.dest, None)
-            paths = PATHS & set(re.findall("[A-Z]+", str(action.metavar)))
-            if paths and "" in (value if isinstance(value, list) else [value]):
-                name = (action.option_strings or [action.metavar])[0]
-                self.error(f"{name} is empty; expected {action.metavar}")
         for name, variable in ENVIRONMENT.items():
             if getattr(options, name, None):
                 os.environ[variable] = getattr(options, name)
@@ -68,10 +62,11 @@ class Parser(OneLineParser):
     def format_help(self):
         return name_programs(super().format_help())
 
+    def is_path(self, action):
+        return bool(PATHS & set(re.findall("[A-Z]+", str(action.metavar))))
+
     def error(self, message):
-        unknown = re.match(r"unrecognized arguments: (?:.*? )?(--[\w-]+)", message)
-        hint = did_you_mean(unknown[1], self._option_string_actions, str) if unknown else ""
-        super().error(name_programs(f"{message}.{hint}" if hint else message))
+        super().error(name_programs(message))
 
 
 def _add_option(place, head, described, settings):

@@ -77,7 +77,7 @@ SETTINGS = (
     "CutMix between 40 and 80 %% of the epochs)"
 )
 
-ARGUMENTS = "stem=convolutions, pooling=attention, toeplitz=true, heads=8, depth=4"
+ARGUMENTS = "stem=convolutions or residual, pooling=attention, toeplitz=true, heads=8, depth=4"
 
 # How options of a run are stored under other names than their own.
 STORED = {
