@@ -40,5 +40,5 @@ def test_program(tmp_path, capsys):
     assert "24 texts for training, 6 for testing" in capsys.readouterr().out
     assert main([str(tmp_path / "a.csv"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["n-grams"]["accuracy"] == 1
-    assert main([str(tmp_path / "none.csv")]) == 2
+    assert main([str(tmp_path / "none.csv")]) == 1
     assert "no such file" in capsys.readouterr().err
