@@ -8,6 +8,8 @@ import pytest
 
 from keras_gmlp.comparison.plan import Plan
 from keras_gmlp.comparison.plan_report import write_report
+from keras_gmlp.comparison.time_to_accuracy import measure
+from keras_gmlp.training.run_directory import read_history
 from keras_gmlp.training.settings import differences
 from keras_gmlp.utils.files import read_json
 
@@ -154,3 +156,34 @@ def test_the_wide_networks_have_the_figures_of_the_records(heading, name):
         wrong = {1: "one"}[round(10_000 * (1 - metrics["train_accuracy"]))]
         shown = f"Of 10,000 training images seen without augmentation {wrong} is wrong"
         assert shown in " ".join(text.split())
+
+
+def test_late_mixing_has_the_figures_of_the_records():
+    log = (DOCS / "results" / "log.md").read_text()
+    seconds = []
+    for label, name in (
+        ("no mixing, seed 0", "no-mixing-s0"),
+        ("late CutMix, seed 0", "late-cutmix-s0"),
+        ("late CutMix, seed 1", "late-cutmix-s1"),
+    ):
+        folder = DOCS / "late_mixing" / "runs" / name
+        metrics, rows = read_json(folder / "metrics.json"), read_history(folder / "history.csv")
+        accuracies = [100 * float(row["val_accuracy"]) for row in rows]
+        shown = [f"{accuracies[epoch - 1]:.1f}" for epoch in (8, 12, 16)]
+        shown += [f"{100 * metrics['test_accuracy']:.2f}", f"{max(accuracies):.2f}"]
+        shown.append(f"{100 * metrics['train_accuracy']:.1f}")
+        assert f"| {label} | {metrics['epochs']} | {' | '.join(shown)} |" in log
+        seconds.append(f"{metrics['seconds']:,.0f}")
+    assert f"{seconds[0]}, {seconds[1]} and {seconds[2]} s" in " ".join(log.split())
+
+
+def test_the_epochs_to_88_percent_have_the_figures_of_the_records():
+    log = " ".join((DOCS / "results" / "log.md").read_text().split())
+    names = ("families/runs/gmlp_conv_n4_32", "late_mixing/runs/late-cutmix")
+    usual, late = (
+        [measure(DOCS / f"{name}-s{seed}", 0.88)["epochs"] for seed in (0, 1)] for name in names
+    )
+    assert "88.0 % after {} and {} epochs, 88.5 %".format(*usual) in log
+    shares = (f"{few / many:.2f}" for few, many in zip(late, usual, strict=True))
+    assert "88.0 % takes {} and {} of the epochs".format(*shares) in log
+    assert all(measure(DOCS / f"{names[1]}-s{seed}")["epochs"] is None for seed in (0, 1))
