@@ -64,7 +64,7 @@ def test_changes_that_cannot_be():
     for name in ("mixpu", "task", "augmentation"):
         with pytest.raises(ValueError, match=f"{name}: no such setting; expected .*mixup"):
             override(RECIPES["quick"], {name: 1})
-    with pytest.raises(ValueError, match=r"mixup must be in \[0, 1\]; received 3"):
+    with pytest.raises(ValueError, match=r"mixup must be a number in \[0, 1\]; received 3"):
         override(RECIPES["quick"], {"mixup": 3})
 
 
