@@ -14,7 +14,6 @@ import statistics
 import sys
 from pathlib import Path
 
-from keras_gmlp.tasks import IMAGE_TASKS
 from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.training.run_directory import read_history, read_recipe
 from keras_gmlp.utils.errors import OneLineParser, first_line
@@ -47,11 +46,11 @@ def measure(directory, goal=GOAL):
     directory = Path(directory)
     if not (directory / "history.csv").exists():
         raise ValueError(f"{directory}: no history.csv; expected a folder of a run.")
-    task = read_recipe(directory).get("task")
-    if task not in (None, next(iter(IMAGE_TASKS))):
+    task = find_task(read_recipe(directory).get("task"))
+    if task is not find_task():
         raise ValueError(
-            f"{directory}: its model is {find_task(task).kind}; expected an image classifier with "
-            "one label for each image."
+            f"{directory}: its model is {task.kind}; expected an image classifier with one label "
+            "for each image."
         )
     rows = read_history(directory / "history.csv")
     if not rows or int(rows[0]["epoch"]) != 0:

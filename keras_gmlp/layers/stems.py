@@ -1,13 +1,13 @@
 """Stems: from an image to a sequence of tokens."""
 
 import itertools
-from numbers import Integral
 from typing import ClassVar
 
 import keras
 from keras import layers, ops
 
 from keras_gmlp.layers.block import ConfiguredLayer
+from keras_gmlp.utils.errors import is_whole
 
 
 class Stem(ConfiguredLayer):
@@ -177,7 +177,7 @@ class ResidualStem(Stem):
         super().__init__(**kwargs)
         halvings = _count_halvings(self, patch_size, smallest=4)
         for name, value, least in (("channels", channels, 1), ("depth", depth, 0)):
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+            if not is_whole(value, least):
                 raise ValueError(
                     f"{type(self).__name__}: {name} must be a whole number from {least} on; "
                     f"received {value!r}."

@@ -1,7 +1,6 @@
 """Parts that all classifiers share: checks of sizes, the head, compiling."""
 
 import inspect
-from numbers import Integral
 
 import keras
 import numpy as np
@@ -10,7 +9,7 @@ from keras import layers
 from keras_gmlp.layers import AttentionPooling
 from keras_gmlp.objectives.losses import CrossEntropy
 from keras_gmlp.objectives.metrics import Accuracy
-from keras_gmlp.utils.errors import find_near, require_one_of
+from keras_gmlp.utils.errors import find_near, is_whole, require_one_of
 
 # Arguments of timm, torchvision and Keras, and what they are called here.
 SYNONYMS = {
@@ -103,8 +102,7 @@ def check_sizes(**sizes):
         if name == "input_shape" and not (is_shape and len(value) == 3):
             raise ValueError(f"input_shape must be (height, width, channels); received {value}.")
         for size in value if is_shape else [value]:
-            # A bool is an Integral, but as a size it is a mistake.
-            if not isinstance(size, Integral) or isinstance(size, bool) or size < 1:
+            if not is_whole(size):
                 expected = "positive integers" if is_shape else "a positive integer"
                 raise ValueError(f"{name} must be {expected}; received {value!r}.")
 

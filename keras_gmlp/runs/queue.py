@@ -53,8 +53,7 @@ def read_plan(path):
             runs.append(_read_entry(entry))
             runs[-1].check()
         except Exception as error:  # a value of any type raises what the first use of it raises
-            reason = cut(" ".join(str(error).split()))
-            raise ValueError(f"{path}, run {number}: {reason}") from None
+            raise ValueError(f"{path}, run {number}: {_describe(error)}") from None
         if not isinstance(runs[-1].directory, str):
             raise ValueError(f"{path}, run {number}: expected the directory's path as a text.")
     places = [os.path.realpath(run.directory) for run in runs]
@@ -64,6 +63,11 @@ def read_plan(path):
                 f"{path}: two runs have the directory {run.directory}; give each its own."
             )
     return runs
+
+
+def _describe(error):
+    """Returns an error on one line, with the advice at its end."""
+    return cut(" ".join(str(error).split()) or type(error).__name__)
 
 
 def _read_entry(entry):
@@ -112,8 +116,7 @@ def work(runs, seconds, report=None, verbose=2):
         except TimeLimitError as error:
             results[run.directory] = {"state": str(error)}
         except Exception as error:  # the next run may work
-            reason = cut(" ".join(str(error).split()) or type(error).__name__)
-            results[run.directory] = {"state": f"failed: {reason}"}
+            results[run.directory] = {"state": f"failed: {_describe(error)}"}
         say(f"{run.directory}: {json.dumps(results[run.directory])}")
         if report:
             write_json(report, results)

@@ -191,7 +191,12 @@ def shortened(text, width):
     return short if short.strip(". ") else text[:width]
 
 
+def is_whole(value, least=1):
+    """Returns whether a value is an integer of at least `least`; a bool is none."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool) and value >= least
+
+
 def check_top(top):
     """Raises a `ValueError` if a number of results is not an integer of at least 1."""
-    if isinstance(top, bool) or not isinstance(top, numbers.Integral) or top < 1:
+    if not is_whole(top):
         raise ValueError(f"top must be an integer of at least 1; received {top!r}.")
