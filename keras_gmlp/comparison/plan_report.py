@@ -30,7 +30,7 @@ from keras_gmlp.comparison.plan import (
 )
 from keras_gmlp.models.presets import PRESETS
 from keras_gmlp.runs.settings import DataSettings
-from keras_gmlp.utils.errors import OneLineParser, first_line
+from keras_gmlp.utils.errors import OneLineParser, describe_failure
 from keras_gmlp.utils.markdown import make_table
 
 COLUMNS = ("name", "seed", "family", "parameters", "measure", "score", "epochs", "seconds", "state")
@@ -228,10 +228,14 @@ def draw_capacity(lines, path):
 
 
 def draw_epochs(lines, path):
-    """Draws the test accuracy over epochs; returns the path, or `None` without image models."""
+    """Draws the test accuracy over epochs; returns the path, or `None` without image models.
+
+    Runs that held out validation images are left out: their histories have no test accuracy.
+    """
     named = {}
     for line in lines:
-        runs = [run for run in line.complete if run.history()]
+        tested = "validation" not in line.settings
+        runs = [run for run in line.complete if tested and run.history()]
         if runs and line.family and line.measure == ACCURACY:
             named.setdefault(line.name, []).extend(runs)
     return charts.draw_epochs(named, charts.choose_colours(named), path) if named else None
@@ -268,11 +272,8 @@ def main(arguments=None):
     command = f"python -m keras_gmlp.comparison.plan_report {options.plan} --out {out}"
     try:
         print(*write_report(options.plan, out, command), sep="\n")
-    except ValueError as error:
-        print(f"plan_report: {first_line(error)}", file=sys.stderr)
-        return 1
-    except OSError as error:
-        print(f"plan_report: {error.filename}: {error.strerror}.", file=sys.stderr)
+    except (ValueError, OSError) as error:
+        print(f"plan_report: {describe_failure(error)}", file=sys.stderr)
         return 1
     return 0
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.training.run_directory import read_history, read_recipe
-from keras_gmlp.utils.errors import OneLineParser, first_line
+from keras_gmlp.utils.errors import OneLineParser, describe_failure
 from keras_gmlp.utils.markdown import make_table
 
 GOAL = 0.885
@@ -105,19 +105,17 @@ def main(arguments=None):
     )
     parser.add_argument("--json", action="store_true", help="print a list for scripts")
     options = parser.parse_args(arguments)
-    try:
-        found = [measure(run, options.accuracy) for run in options.runs]
-    except ValueError as error:
-        print(f"time_to_accuracy: {first_line(error)}", file=sys.stderr)
-        return 1
-    except OSError as error:
-        print(f"time_to_accuracy: {error.filename}: {error.strerror}.", file=sys.stderr)
-        return 1
+    found = []
+    for run in options.runs:
+        try:
+            found.append(measure(run, options.accuracy))
+        except (ValueError, OSError) as error:
+            print(f"time_to_accuracy: {describe_failure(error)}", file=sys.stderr)
     if options.json:
         print(json.dumps(found, indent=2))
-    else:
+    elif found:
         print(*make_table(HEAD, map(make_row, found), numbers=range(1, len(HEAD))), sep="\n")
-    return 0
+    return 0 if len(found) == len(options.runs) else 1
 
 
 if __name__ == "__main__":

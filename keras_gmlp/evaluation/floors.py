@@ -12,7 +12,7 @@ import numpy as np
 
 from keras_gmlp.data.text.labelled_texts import load_text
 from keras_gmlp.utils.environment import require
-from keras_gmlp.utils.errors import OneLineParser, first_line
+from keras_gmlp.utils.errors import OneLineParser, describe_failure, one_line_warnings
 
 WORD = r"\w+|[^\w\s]"  # punctuation counts as words: what is acceptable or asked depends on it
 INVERSE_PENALTY = 10.0  # chosen with a view to the test texts: the floors shall be high
@@ -75,10 +75,11 @@ def main(arguments=None):
     parser.add_argument("--json", action="store_true", help="print one object")
     options = parser.parse_args(arguments)
     try:
-        data = load_text(options.data, options.text, options.label, options.test)
-        floors = compute_floors(data)
-    except (ValueError, ImportError) as error:
-        print(f"floors: {first_line(error)}", file=sys.stderr)
+        with one_line_warnings("floors"):
+            data = load_text(options.data, options.text, options.label, options.test)
+            floors = compute_floors(data)
+    except (ValueError, OSError, ImportError) as error:
+        print(f"floors: {describe_failure(error)}", file=sys.stderr)
         return 1
     if options.json:
         print(json.dumps(floors, indent=2))

@@ -30,7 +30,7 @@ from pathlib import Path
 from keras_gmlp.runs.settings import DataSettings, ModelSettings, RunSettings
 from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings
 from keras_gmlp.utils.environment import keep_freed_memory
-from keras_gmlp.utils.errors import OneLineParser, cut, did_you_mean
+from keras_gmlp.utils.errors import OneLineParser, cut, describe_failure, did_you_mean
 from keras_gmlp.utils.files import parse_json, require_output, write_json
 
 LEAST = 20.0  # seconds left for which no further run starts
@@ -148,7 +148,7 @@ def main(arguments=None):
         print("\nqueue: stopped; the same command resumes.", file=sys.stderr)
         return 130
     except OSError as error:
-        print(f"queue: {error.filename}: {error.strerror}.", file=sys.stderr)
+        print(f"queue: {describe_failure(error)}", file=sys.stderr)
         return 1
     return 0 if all(result["state"] == "complete" for result in results.values()) else 1
 

@@ -31,6 +31,26 @@ def warn(text):
 
 
 @contextlib.contextmanager
+def one_line_warnings(name):
+    """Prints each `DataWarning` once, as one line that begins with the program's name."""
+    usual, printed = warnings.showwarning, set()
+
+    def show(message, category, *others, **more):
+        if not issubclass(category, DataWarning):
+            usual(message, category, *others, **more)
+        elif str(message) not in printed:
+            printed.add(str(message))
+            text = cut(printable(" ".join(str(message).split())))
+            print(f"{name}: warning: {text}", file=sys.stderr, flush=True)
+
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        warnings.showwarning = usual
+
+
+@contextlib.contextmanager
 def one_line_errors():
     """Turns errors of TensorFlow inside `fit`, `evaluate` or a data set into one line."""
     try:
@@ -99,16 +119,21 @@ class OneLineParser(argparse.ArgumentParser):
     def __init__(self, **arguments):
         super().__init__(**{"formatter_class": argparse.RawDescriptionHelpFormatter, **arguments})
 
-    def parse_args(self, args=None, namespace=None):
+    def parse_known_args(self, args=None, namespace=None):
         """Reads the options; refuses an empty path, which an unset variable of a shell leaves."""
-        options = super().parse_args(args, namespace)
+        options, rest = super().parse_known_args(args, namespace)
         for action in self._actions:
             value = getattr(options, action.dest, None)
             given = value if isinstance(value, list) else [value]
             if "" in given and self.is_path(action):
                 name = (action.option_strings or [action.metavar])[0]
                 self.error(f"{name} is empty; expected {action.metavar}")
-        return options
+        return options, rest
+
+    def refuse(self, rest):
+        """Refuses arguments that `parse_known_args` did not know, as `parse_args` does."""
+        if rest:
+            self.error(f"unrecognized arguments: {' '.join(rest)}")
 
     def is_path(self, action):
         """Returns whether an argument is a path: here one without the name of an option."""
@@ -139,6 +164,13 @@ def first_line(error):
     """Returns the first line of an error's text, at most 200 characters."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return shortened(lines[0], 200)
+
+
+def describe_failure(error):
+    """Returns the first line of an error's text; of a system error, the path and the reason."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
+    return first_line(error)
 
 
 def printable(text):

@@ -140,9 +140,15 @@ def test_noise_is_augmented():
 
 
 def test_wrong_usage(capsys):
-    for arguments in (["masking", "--rounds", "0"], ["unheard-of"]):
+    for arguments, expected in (
+        (["masking", "--rounds", "0"], "--rounds must be at least 1; received 0"),
+        (["unheard-of"], "invalid choice: 'unheard-of'"),
+        (["masking", "--round", "1", "--sedes", "2"], "--sedes 2"),
+        (["masking", "--roundz", "1"], "--roundz 1. Did you mean --rounds?"),
+        (["own_images", ""], "is empty; expected"),
+    ):
         with pytest.raises(SystemExit, match="2"):
             main(arguments)
         error = capsys.readouterr().err
-        assert arguments[-1] in error
+        assert expected in error
         assert error.count("\n") == 1

@@ -97,6 +97,17 @@ def test_families_are_drawn_over_their_sizes(train, tmp_path, saved_figures):
     assert {text.get_text() for text in axes.texts} == {"gMLP 80.0", "ViT 60.0"}
 
 
+def test_held_out_accuracies_are_not_drawn_as_test_accuracies(train, tmp_path, saved_figures):
+    held_out = {"name": "cifar10", "validation": 0.2}
+    train("trial-s0", 0.7, **{**image_run(), "data": held_out})
+    paths = plan_report.write_report(tmp_path / "plan.json", tmp_path / "out", "")
+    assert [path.name for path in paths] == ["results.csv", "results.md"]
+    train("all-s0", 0.8, **image_run())
+    plan_report.write_report(tmp_path / "plan.json", tmp_path / "out", "")
+    (axes,) = saved_figures[0].axes
+    assert {text.get_text() for text in axes.texts} == {"all 80.0"}
+
+
 def test_language_models_and_tasks_have_their_own_measures(train, tmp_path):
     entry = {"data": "runs/wiki8k", "recipe": "quick", "measure": "test_perplexity"}
     train("gmlp_nano", 40.0, preset="gmlp_nano", **entry)

@@ -61,6 +61,15 @@ def test_runs_without_these_figures_are_refused_in_one_line(tmp_path, capsys):
         assert error.count("\n") == 1
 
 
+def test_a_run_that_is_refused_leaves_the_others(run, capsys):
+    assert main([str(run.parent / "missing"), str(run), "--json"]) == 1
+    output = capsys.readouterr()
+    assert [found["run"] for found in json.loads(output.out)] == [str(run)]
+    assert "missing: no history.csv" in output.err
+    assert main([str(run.parent / "missing")]) == 1
+    assert capsys.readouterr().out == ""
+
+
 @pytest.mark.parametrize("goal", ["88.5", "88.5%", "nan", "0"])
 def test_a_goal_that_is_no_share_is_wrong_usage(run, capsys, goal):
     with pytest.raises(SystemExit) as error:

@@ -13,7 +13,7 @@ import warnings
 
 from keras_gmlp.programs.shared.messages import one_line, print_error
 from keras_gmlp.programs.shared.parser import Parser
-from keras_gmlp.utils.errors import DataWarning, is_of_tensorflow, printable
+from keras_gmlp.utils.errors import is_of_tensorflow, one_line_warnings, printable
 from keras_gmlp.utils.files import require_output
 from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
 
@@ -90,7 +90,7 @@ def guarded(name, work, only_prints=False):
     _prepare_output()
     code = 0
     try:
-        with _ctrl_c_heard(), _one_line_warnings(name):
+        with _ctrl_c_heard(), one_line_warnings(name):
             code = work()
             sys.stdout.flush()  # here, where a failure can still be reported
         return code
@@ -161,25 +161,6 @@ def import_tensorflow():
     logging.getLogger("absl").setLevel(logging.ERROR)
     with contextlib.nullcontext() if shows_notes else quiet(), contextlib.suppress(ImportError):
         import tensorflow  # noqa: F401
-
-
-@contextlib.contextmanager
-def _one_line_warnings(name):
-    """Prints each `DataWarning` once, as one line."""
-    usual, printed = warnings.showwarning, set()
-
-    def show(message, category, *others, **more):
-        if not issubclass(category, DataWarning):
-            usual(message, category, *others, **more)
-        elif str(message) not in printed:
-            printed.add(str(message))
-            print(f"{name}: warning: {one_line(message)}", file=sys.stderr, flush=True)
-
-    warnings.showwarning = show
-    try:
-        yield
-    finally:
-        warnings.showwarning = usual
 
 
 @contextlib.contextmanager

@@ -33,6 +33,7 @@ def test_floors_of_pairs():
     assert floors["majority"]["accuracy"] == pytest.approx(2 / 3)
 
 
+@pytest.mark.filterwarnings("default::keras_gmlp.utils.errors.DataWarning")
 def test_program(tmp_path, capsys):
     rows = [f"{word} film {n},{word}" for n in range(10) for word in ("good", "bad", "dull")]
     (tmp_path / "a.csv").write_text("\n".join(["text,label", *rows]))
@@ -40,5 +41,11 @@ def test_program(tmp_path, capsys):
     assert "24 texts for training, 6 for testing" in capsys.readouterr().out
     assert main([str(tmp_path / "a.csv"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["n-grams"]["accuracy"] == 1
+    (tmp_path / "b.csv").write_text("\n".join(["text,label", *rows, "good film 0,dull"]))
+    assert main([str(tmp_path / "b.csv")]) == 0
+    warned = capsys.readouterr().err
+    assert warned.startswith("floors: warning: ")
+    assert "texts with several labels: 1" in warned
+    assert warned.count("\n") == 1
     assert main([str(tmp_path / "none.csv")]) == 1
     assert "no such file" in capsys.readouterr().err
