@@ -55,6 +55,10 @@ def main(arguments=None):
     for name, value in vars(options).items():
         if type(value) is int and value < 1 and name != "seed":
             options.parser.error(f"--{name} must be at least 1; received {value}")
+    try:
+        options.workload.check(options)
+    except ValueError as error:
+        options.parser.error(str(error))
     return harness.run(options.workload, options, arguments)
 
 

@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import os
 import tempfile
 import time
 import typing
@@ -42,6 +43,11 @@ class OwnImages(Workload):
         "--seed": (0, "of the trainings"),
         "--rounds": (1, "of all candidates"),
     }
+
+    def check(self, options):
+        for folder in options.folders:
+            if os.sep in folder and not Path(folder).exists():
+                raise ValueError(f"{folder}: no such folder.")
 
     def candidates(self, options):
         installed = all(map(is_installed, LITE0_PACKAGES))

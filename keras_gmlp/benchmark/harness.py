@@ -53,6 +53,9 @@ class Workload:
     versions = ("keras", "tensorflow-cpu", "tensorflow", "jax", "torch", "timm")
     compared = "clock"  # the figure whose ratio the table has, or None
 
+    def check(self, options):
+        """Raises a `ValueError` if no candidate could work with the options."""
+
     def prepare(self, options, folder):
         """Writes what the candidates read to a folder."""
 
@@ -81,6 +84,8 @@ def run(workload, options, arguments):
     line.clear()
     for name, reason in failed.items():
         print(f"{name} failed: {reason}", file=sys.stderr)
+    if not any(found.values()):
+        return 1
     threads = os.environ.get("OMP_NUM_THREADS", "all")
     versions = (f"{name} {of}" for name, of in installed_versions(workload.versions).items())
     print(f"{processor()}, {threads} threads. {', '.join(versions)}.")

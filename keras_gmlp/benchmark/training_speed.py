@@ -10,6 +10,7 @@ from pathlib import Path
 from keras_gmlp.benchmark import peers
 from keras_gmlp.benchmark.harness import Candidate, Workload, time_calls
 from keras_gmlp.benchmark.peers import LENGTH, WORDS
+from keras_gmlp.models.presets import lookup
 from keras_gmlp.utils.environment import installed_versions
 
 THIS = Path(__file__).resolve().parents[2]
@@ -167,6 +168,10 @@ class DeviceSpeed(Workload):
         "--precision": ("mixed_bfloat16", "policy of Keras"),
         "--devices": {"type": int, "metavar": "N", "help": "also train on N devices"},
     }
+
+    def check(self, options):
+        for preset in options.presets:
+            lookup(preset)
 
     def candidates(self, options):
         from keras_gmlp.benchmark.files import timm_architecture

@@ -180,7 +180,10 @@ class Plan:
                 recorded["backend"] = recorded["environment"]["backend"]
             if "image_shape" in recorded:
                 recorded["image_size"] = recorded["image_shape"][:2]
-            if differing := differences(recorded, self.describe(run.settings)):
+            wanted = self.describe(run.settings)
+            if wanted.get("pipeline") == "auto":  # recipe.json has what it became
+                del wanted["pipeline"]
+            if differing := differences(recorded, wanted):
                 raise ValueError(
                     f"{run.directory} holds a run with other settings ({'; '.join(differing)}). "
                     "Give the same settings, or choose another directory."

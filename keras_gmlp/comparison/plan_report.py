@@ -30,7 +30,7 @@ from keras_gmlp.comparison.plan import (
 )
 from keras_gmlp.models.presets import PRESETS
 from keras_gmlp.runs.settings import DataSettings
-from keras_gmlp.utils.errors import OneLineParser, describe_failure
+from keras_gmlp.utils.errors import OneLineParser, describe_failure, shortened
 from keras_gmlp.utils.markdown import make_table
 
 COLUMNS = ("name", "seed", "family", "parameters", "measure", "score", "epochs", "seconds", "state")
@@ -243,7 +243,9 @@ def draw_epochs(lines, path):
 
 def write_report(plan, directory, command):
     """Writes results.csv, results.md and the charts of a plan."""
-    runs = Plan.read(plan).runs
+    read = Plan.read(plan)
+    read.check_recorded()
+    runs = read.runs
     if not any(run.complete for run in runs):
         raise ValueError(
             f"{plan}: none of its {len(runs)} runs is complete. Train them with "
@@ -272,9 +274,13 @@ def main(arguments=None):
     command = f"python -m keras_gmlp.comparison.plan_report {options.plan} --out {out}"
     try:
         print(*write_report(options.plan, out, command), sep="\n")
+        missing = [run.name for run in Plan.read(options.plan).runs if not run.complete]
     except (ValueError, OSError) as error:
         print(f"plan_report: {describe_failure(error)}", file=sys.stderr)
         return 1
+    if missing:
+        text = f"runs that are not complete: {len(missing)} ({', '.join(missing)})"
+        print(f"plan_report: {shortened(text, 200)}", file=sys.stderr)
     return 0
 
 

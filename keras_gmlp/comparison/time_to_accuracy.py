@@ -21,8 +21,8 @@ from keras_gmlp.utils.markdown import make_table
 
 GOAL = 0.885
 HEAD = (
-    *("run", "epochs to the goal", "epochs trained", "median seconds of an epoch"),
-    *("seconds to the goal", "best accuracy"),
+    *("run", "measured on", "epochs to {:.4g} %", "epochs trained", "median seconds of an epoch"),
+    *("seconds to {:.4g} %", "best accuracy"),
 )
 
 
@@ -34,9 +34,10 @@ def measure(directory, goal=GOAL):
         goal: Accuracy in (0, 1].
 
     Returns:
-        A dict: `run`, the folder; `epochs` and `seconds` to the goal, both `None` if no epoch
-        reached it; `trained`, the number of epochs; `epoch_seconds`, their median duration in
-        seconds; `best`, the largest accuracy.
+        A dict: `run`, the folder; `goal`; `measured_on`, `"test"` or `"validation"` images;
+        `epochs` and `seconds` to the goal, both `None` if no epoch reached it; `trained`, the
+        number of epochs; `epoch_seconds`, their median duration in seconds; `best`, the largest
+        accuracy.
 
     Raises:
         ValueError: If the folder holds no run of image classification, or its history.csv does not
@@ -46,7 +47,8 @@ def measure(directory, goal=GOAL):
     directory = Path(directory)
     if not (directory / "history.csv").exists():
         raise ValueError(f"{directory}: no history.csv; expected a folder of a run.")
-    task = find_task(read_recipe(directory).get("task"))
+    recipe = read_recipe(directory)
+    task = find_task(recipe.get("task"))
     if task is not find_task():
         raise ValueError(
             f"{directory}: its model is {task.kind}; expected an image classifier with one label "
@@ -62,6 +64,8 @@ def measure(directory, goal=GOAL):
     reached = next((i for i, found in enumerate(accuracies, 1) if found >= goal), None)
     return {
         "run": str(directory),
+        "goal": goal,
+        "measured_on": "test" if recipe.get("validation") is None else "validation",
         "epochs": reached,
         "seconds": None if reached is None else round(sum(seconds[:reached]), 1),
         "trained": len(rows),
@@ -75,9 +79,10 @@ def make_row(found):
     reached = found["epochs"] is not None
     return [
         found["run"],
+        found["measured_on"],
         str(found["epochs"]) if reached else "not reached",
         str(found["trained"]),
-        f"{found['epoch_seconds']:.0f}",
+        f"{found['epoch_seconds']:,.1f}",
         f"{found['seconds']:,.0f}" if reached else "",
         f"{100 * found['best']:.2f} %",
     ]
@@ -114,7 +119,8 @@ def main(arguments=None):
     if options.json:
         print(json.dumps(found, indent=2))
     elif found:
-        print(*make_table(HEAD, map(make_row, found), numbers=range(1, len(HEAD))), sep="\n")
+        head = [name.format(100 * options.accuracy) for name in HEAD]
+        print(*make_table(head, map(make_row, found), numbers=range(2, len(head))), sep="\n")
     return 0 if len(found) == len(options.runs) else 1
 
 

@@ -28,6 +28,11 @@ def compute_floors(data):
     from sklearn.preprocessing import StandardScaler
 
     train, test = data.train, data.test
+    if not len(train) or not len(test):
+        raise ValueError(
+            f"{data.name}: {len(train)} texts for training and {len(test)} for testing; expected "
+            "some of both. Give more texts, or a file of test texts."
+        )
     answers = {"majority": np.full(len(test), np.bincount(train.labels).argmax())}
     words = TfidfVectorizer(ngram_range=(1, 2), token_pattern=WORD)
     trained, tested = words.fit_transform(_joined(train)), words.transform(_joined(test))

@@ -131,11 +131,13 @@ def image_classifier(
     if patch_window is not None and stem != "patches":
         raise ValueError(f"patch_window requires stem='patches'; received {stem!r}.")
     further = {} if stem_arguments is None else stem_arguments
-    if not isinstance(further, dict) or not further.keys() <= {"channels", "depth"}:
+    if not isinstance(further, dict):
         raise ValueError(
             'stem_arguments must be a dict such as {"channels": 64, "depth": 2}; received '
             f"{stem_arguments!r}."
         )
+    for name in further:
+        require_one_of("a key of stem_arguments", name, ("channels", "depth"))
     if further and stem != "residual":
         raise ValueError(f"stem_arguments require stem='residual'; received {stem!r}.")
     if patch_window is not None:

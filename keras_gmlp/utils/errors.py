@@ -127,7 +127,7 @@ class OneLineParser(argparse.ArgumentParser):
             given = value if isinstance(value, list) else [value]
             if "" in given and self.is_path(action):
                 name = (action.option_strings or [action.metavar])[0]
-                self.error(f"{name} is empty; expected {action.metavar}")
+                self.error(f"{name} is empty; expected a path (is a variable of the shell unset?)")
         return options, rest
 
     def refuse(self, rest):
@@ -136,8 +136,8 @@ class OneLineParser(argparse.ArgumentParser):
             self.error(f"unrecognized arguments: {' '.join(rest)}")
 
     def is_path(self, action):
-        """Returns whether an argument is a path: here one without the name of an option."""
-        return not action.option_strings
+        """Returns whether an argument is a path: one without the name of an option, FILE or DIR."""
+        return not action.option_strings or action.metavar in ("FILE", "DIR")
 
     def error(self, message):
         unknown = re.match(r"unrecognized arguments: (?:.*? )?(--[\w-]+)", message)

@@ -66,8 +66,8 @@ def parsed(monkeypatch):
 
 
 @pytest.mark.parametrize("name", [workload.name for workload in WORKLOADS])
-def test_workloads_compare_with_a_reference_of_theirs(name, parsed):
-    given = {"device": ["gmlp_s16_224"], "own_images": ["photos/"]}
+def test_workloads_compare_with_a_reference_of_theirs(name, parsed, tmp_path):
+    given = {"device": ["gmlp_s16_224"], "own_images": [str(tmp_path)]}
     workload, options = parsed(name, *given.get(name, []))
     candidates = list(workload.candidates(options))
     names = [candidate.name for candidate in candidates]
@@ -146,6 +146,8 @@ def test_wrong_usage(capsys):
         (["masking", "--round", "1", "--sedes", "2"], "--sedes 2"),
         (["masking", "--roundz", "1"], "--roundz 1. Did you mean --rounds?"),
         (["own_images", ""], "is empty; expected"),
+        (["own_images", "photos/missing"], "photos/missing: no such folder."),
+        (["device", "gmlp_n4_33"], "Unknown preset 'gmlp_n4_33'. Did you mean"),
     ):
         with pytest.raises(SystemExit, match="2"):
             main(arguments)

@@ -6,6 +6,7 @@ import pytest
 from read_table import read_table
 
 from keras_gmlp.comparison import plan_report
+from keras_gmlp.comparison.plan import Plan
 
 ENVIRONMENT = {"backend": "jax", "devices": ["cpu"], "processor": "a processor", "versions": {}}
 
@@ -22,8 +23,9 @@ def train(tmp_path):
         if score is None:
             return
         directory.mkdir()
-        recorded = {"data": "cifar10", "recipe": "long", "precision": "float32"}
-        recorded |= {"environment": ENVIRONMENT}
+        plan = Plan.read(tmp_path / "plan.json")
+        recorded = {"data": "cifar10", "recipe": "long", "environment": ENVIRONMENT}
+        recorded |= plan.describe(plan.runs[-1].settings)
         (directory / "recipe.json").write_text(json.dumps(recorded))
         metrics = {measure: score, "parameters": parameters, "epochs": 2, "seconds": 9}
         metrics["test_predicted_classes"] = classes
@@ -65,7 +67,7 @@ def test_each_line_is_compared_with_the_nearest(train, tmp_path):
     assert cells(table, "amlp")[6:] == ["`split`", "preset=amlp_n4_32", "-1.50 ± 0.50"]
     text = table.read_text()
     assert "- `muon`, seed 0: not begun" in text
-    assert "cifar10, recipe `long`, float32, Keras on jax, a processor ()." in text
+    assert "cifar10, recipe `long`, mixed_bfloat16, Keras on jax, a processor ()." in text
     assert "Made by `the command`." in text
     rows = read_table(paths[0])
     assert len(rows) == 9
@@ -95,6 +97,19 @@ def test_families_are_drawn_over_their_sizes(train, tmp_path, saved_figures):
     assert list(gmlp.get_ydata()) == pytest.approx([70, 80])
     assert (list(vit.get_xdata()), list(vit.get_ydata())) == ([0.8], pytest.approx([60]))
     assert {text.get_text() for text in axes.texts} == {"gMLP 80.0", "ViT 60.0"}
+
+
+def test_runs_with_other_settings_than_the_plans_are_refused(train, tmp_path, capsys):
+    train("done", 0.8, **image_run(epochs=2))
+    train("other", 0.8, **image_run(epochs=2))
+    plan = json.loads((tmp_path / "plan.json").read_text())
+    plan[1]["changes"]["epochs"] = 3
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    assert plan_report.main([str(tmp_path / "plan.json"), "--out", str(tmp_path / "out")]) == 1
+    error = capsys.readouterr().err
+    assert "other holds a run with other settings (epochs 2 there, 3 here)" in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "out").exists()
 
 
 def test_held_out_accuracies_are_not_drawn_as_test_accuracies(train, tmp_path, saved_figures):
@@ -175,7 +190,9 @@ def test_program(train, tmp_path, capsys, monkeypatch):
     assert "cannot be read" in capsys.readouterr().err
     train("done", 0.5, **image_run(epochs=2))
     assert plan_report.main(["plan.json"]) == 0
-    assert "runs/plan-report/results.md" in capsys.readouterr().out
+    output = capsys.readouterr()
+    assert "runs/plan-report/results.md" in output.out
+    assert output.err == "plan_report: runs that are not complete: 1 (waiting)\n"
     (tmp_path / "file").touch()
     assert plan_report.main(["plan.json", "--out", "file"]) == 1
     assert capsys.readouterr().err == "plan_report: file: File exists.\n"

@@ -27,19 +27,27 @@ def write_run(directory, history=HISTORY, **recipe):
 
 def test_the_first_epoch_that_reaches_the_goal_ends_the_time(run):
     expected = {"run": str(run), "trained": 3, "epoch_seconds": 11.0, "best": 0.885}
+    expected |= {"goal": 0.885, "measured_on": "test"}
     assert measure(run) == {**expected, "epochs": 2, "seconds": 22.5}
     assert measure(run, 0.4)["seconds"] == 10.5
-    assert measure(run, 0.886) == {**expected, "epochs": None, "seconds": None}
+    never = {**expected, "goal": 0.886, "epochs": None, "seconds": None}
+    assert measure(run, 0.886) == never
+
+
+def test_held_out_images_are_named(tmp_path):
+    assert measure(write_run(tmp_path / "b", validation=0.2))["measured_on"] == "validation"
 
 
 def test_table_and_json(run, capsys, monkeypatch):
     monkeypatch.chdir(run.parent)
     assert main(["a", "--accuracy", "0.88"]) == 0
-    assert capsys.readouterr().out.splitlines()[2] == "| a | 2 | 3 | 11 | 22 | 88.50 % |"
+    head, _, row = capsys.readouterr().out.splitlines()
+    assert "| epochs to 88 % |" in head
+    assert row == "| a | test | 2 | 3 | 11.0 | 22 | 88.50 % |"
     assert main(["a", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["seconds"] == 22.5
     assert main(["a", "--accuracy", "0.9"]) == 0
-    assert "| a | not reached | 3 | 11 |  | 88.50 % |" in capsys.readouterr().out
+    assert "| a | test | not reached | 3 | 11.0 |  | 88.50 % |" in capsys.readouterr().out
 
 
 def test_runs_without_these_figures_are_refused_in_one_line(tmp_path, capsys):

@@ -283,7 +283,7 @@ REFUSALS = [
     ("vit", {"stem": "t2t"}, "stem must be one of patches, convolutions, residual; received 't2t'"),
     ("vit", {"stem_arguments": {"depth": 1}}, "require stem='residual'; received 'patches'"),
     ("vit", {"stem": "residual", "stem_arguments": 5}, "a dict such as .*; received 5"),
-    ("vit", {"stem": "residual", "stem_arguments": {"dim": 3}}, "received {'dim': 3}"),
+    ("vit", {"stem": "residual", "stem_arguments": {"dim": 3}}, "must be .* depth; received 'dim'"),
     ("vit", {"stem": "residual", "patch_size": 2}, "patch_size must be 4, 8, 16, ...; received 2"),
     *(
         ("vit", {"stem": "residual", "stem_arguments": {name: value}}, f"{name} must be .* {value}")

@@ -106,10 +106,12 @@ def test_wrong_usage_is_one_line_with_the_nearest_option(capsys):
     parser = OneLineParser(prog="program")
     parser.add_argument("run", metavar="RUN")
     parser.add_argument("--accuracy", default="")
+    parser.add_argument("--out", metavar="DIR")
     for given, expected in (
         (["a", "--acuracy", "1"], "unrecognized arguments: --acuracy 1. Did you mean --accuracy?"),
         (["a", "my--acuracy"], "unrecognized arguments: my--acuracy"),
-        ([""], "RUN is empty; expected RUN"),
+        ([""], "RUN is empty; expected a path (is a variable of the shell unset?)"),
+        (["a", "--out", ""], "--out is empty; expected a path (is a variable of the shell unset?)"),
     ):
         with pytest.raises(SystemExit) as error:
             parser.parse_args(given)

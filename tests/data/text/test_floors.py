@@ -47,5 +47,8 @@ def test_program(tmp_path, capsys):
     assert warned.startswith("floors: warning: ")
     assert "texts with several labels: 1" in warned
     assert warned.count("\n") == 1
+    (tmp_path / "c.csv").write_text("text,label\na film,good\nan act,bad\n")
+    assert main([str(tmp_path / "c.csv")]) == 1
+    assert capsys.readouterr().err.count("\n") == 1
     assert main([str(tmp_path / "none.csv")]) == 1
     assert "no such file" in capsys.readouterr().err
