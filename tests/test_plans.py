@@ -2,9 +2,9 @@
 
 import re
 import statistics
-from pathlib import Path
 
 import pytest
+from record_files import DOCS, ROOT, error_of, find_seeds, mean_of
 
 from keras_gmlp.comparison.plan import Plan
 from keras_gmlp.comparison.plan_report import write_report
@@ -13,8 +13,6 @@ from keras_gmlp.training.run_directory import read_history
 from keras_gmlp.training.settings import differences
 from keras_gmlp.utils.files import read_json
 
-ROOT = Path(__file__).resolve().parents[1]
-DOCS = ROOT / "docs"
 PLANS = sorted((DOCS / "plans").glob("*.json"))
 ROW = (
     r"^\| (\w[\w, -]+?) \|(?: `(\w+)` \|)? ([\d.]+)(?: ± ([\d.]+))? % \| (\d) \| "
@@ -73,12 +71,13 @@ def test_every_run_of_a_plan_is_trained(path, in_root):
         assert len(run.history()) == run.metrics["epochs"] == wanted["epochs"]
 
 
-def test_the_report_of_the_families_is_what_the_command_writes(in_root, tmp_path):
-    committed = DOCS / "families"
+@pytest.mark.parametrize("name", ["capacity", "families", "record-trials"])
+def test_a_report_is_what_the_command_writes(name, in_root, tmp_path):
+    committed = DOCS / name.replace("-", "_")
     command = (committed / "results.md").read_text().split("Made by `")[1].split("`")[0]
-    write_report("docs/plans/families.json", tmp_path, command)
-    for name in ("results.csv", "results.md"):
-        assert (tmp_path / name).read_text() == (committed / name).read_text()
+    write_report(f"docs/plans/{name}.json", tmp_path, command)
+    for file in ("results.csv", "results.md"):
+        assert (tmp_path / file).read_text() == (committed / file).read_text()
 
 
 @pytest.mark.parametrize(("page", "names"), [("README.md", FAMILIES), (PAGE, PRESETS)])
@@ -187,3 +186,28 @@ def test_the_epochs_to_88_percent_have_the_figures_of_the_records():
     shares = (f"{few / many:.2f}" for few, many in zip(late, usual, strict=True))
     assert "88.0 % takes {} and {} of the epochs".format(*shares) in log
     assert all(measure(DOCS / f"{names[1]}-s{seed}")["epochs"] is None for seed in (0, 1))
+
+
+def test_the_capacities_have_the_figures_of_the_records():
+    page = (DOCS / "results" / "capacity.md").read_text()
+    rows, seconds, accuracies = [], [], {}
+    for family, name in (("gMLP", "gmlp"), ("ViT", "vit")):
+        for size in ("small", "medium", "large"):
+            folders = find_seeds(f"capacity/runs/{name}-{size}")
+            metrics = [read_json(folder / "metrics.json") for folder in folders]
+            scores = [100 * each["test_accuracy"] for each in metrics]
+            accuracies[name, size], seconds = scores, seconds + [m["seconds"] for m in metrics]
+            rows.append(
+                f"| {family}, {size} | {metrics[0]['parameters']:,} | {statistics.mean(scores):.2f}"
+                f" ± {error_of(scores):.2f} % | {mean_of(folders, 'train_accuracy'):.1f} % |"
+            )
+    assert len(seconds) == 12
+    assert [line for line in page.splitlines() if re.match(r"\| (gMLP|ViT)", line)] == rows
+    words = " ".join(page.split())
+    small, medium, large = (
+        statistics.mean(accuracies["gmlp", size]) for size in ("small", "medium", "large")
+    )
+    assert f"{medium - small:.1f}, then {large - medium:.1f} points" in words
+    pairs = zip(accuracies["vit", "medium"], accuracies["vit", "large"], strict=True)
+    assert "has {:.2f} and {:.2f} points less".format(*(a - b for a, b in pairs)) in words
+    assert f"{min(seconds):.0f} to {max(seconds):.0f} s each" in words
