@@ -16,7 +16,9 @@ def find_seeds(place):
 
 def mean_of(folders, key):
     """Returns the mean of a figure of metrics.json over folders, in percent."""
-    return statistics.mean(100 * read_json(folder / "metrics.json")[key] for folder in folders)
+    return statistics.mean(
+        100 * read_json(Path(folder) / "metrics.json")[key] for folder in folders
+    )
 
 
 def error_of(scores):

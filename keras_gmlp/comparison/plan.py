@@ -180,10 +180,7 @@ class Plan:
                 recorded["backend"] = recorded["environment"]["backend"]
             if "image_shape" in recorded:
                 recorded["image_size"] = recorded["image_shape"][:2]
-            wanted = self.describe(run.settings)
-            if wanted.get("pipeline") == "auto":  # recipe.json has what it became
-                del wanted["pipeline"]
-            if differing := differences(recorded, wanted):
+            if differing := differences(recorded, self.describe(run.settings)):
                 raise ValueError(
                     f"{run.directory} holds a run with other settings ({'; '.join(differing)}). "
                     "Give the same settings, or choose another directory."

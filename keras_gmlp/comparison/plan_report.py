@@ -241,15 +241,15 @@ def draw_epochs(lines, path):
     return charts.draw_epochs(named, charts.choose_colours(named), path) if named else None
 
 
-def write_report(plan, directory, command):
+def write_report(path, directory, command):
     """Writes results.csv, results.md and the charts of a plan."""
-    read = Plan.read(plan)
-    read.check_recorded()
-    runs = read.runs
+    plan = Plan.read(path)
+    plan.check_recorded()
+    runs = plan.runs
     if not any(run.complete for run in runs):
         raise ValueError(
-            f"{plan}: none of its {len(runs)} runs is complete. Train them with "
-            f"`python -m keras_gmlp.runs.queue {plan}`."
+            f"{path}: none of its {len(runs)} runs is complete. Train them with "
+            f"`python -m keras_gmlp.runs.queue {path}`."
         )
     lines, directory = group(runs), Path(directory)
     of_run = {run: line for line in lines for run in line.runs}
@@ -279,7 +279,7 @@ def main(arguments=None):
         print(f"plan_report: {describe_failure(error)}", file=sys.stderr)
         return 1
     if missing:
-        text = f"runs that are not complete: {len(missing)} ({', '.join(missing)})"
+        text = f"not complete, and not in the table: {', '.join(missing)}"
         print(f"plan_report: {shortened(text, 200)}", file=sys.stderr)
     return 0
 

@@ -67,7 +67,7 @@ def measure(directory, goal=GOAL):
         "goal": goal,
         "measured_on": "test" if recipe.get("validation") is None else "validation",
         "epochs": reached,
-        "seconds": None if reached is None else round(sum(seconds[:reached]), 1),
+        "seconds": None if reached is None else round(sum(seconds[:reached]), 2),
         "trained": len(rows),
         "epoch_seconds": round(statistics.median(seconds), 1),
         "best": max(accuracies),

@@ -31,7 +31,7 @@ def compute_floors(data):
     if not len(train) or not len(test):
         raise ValueError(
             f"{data.name}: {len(train)} texts for training and {len(test)} for testing; expected "
-            "some of both. Give more texts, or a file of test texts."
+            "at least one each. Give more texts, or a file with test texts."
         )
     answers = {"majority": np.full(len(test), np.bincount(train.labels).argmax())}
     words = TfidfVectorizer(ngram_range=(1, 2), token_pattern=WORD)

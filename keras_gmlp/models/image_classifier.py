@@ -137,7 +137,7 @@ def image_classifier(
             f"{stem_arguments!r}."
         )
     for name in further:
-        require_one_of("a key of stem_arguments", name, ("channels", "depth"))
+        require_one_of("each stem_arguments key", name, ("channels", "depth"))
     if further and stem != "residual":
         raise ValueError(f"stem_arguments require stem='residual'; received {stem!r}.")
     if patch_window is not None:

@@ -18,6 +18,8 @@ _OUT_OF_MEMORY = re.compile(
     r"(not enough|can't allocate|failed to allocate) memory|out of memory|OOM when|bad_alloc", re.I
 )
 
+PATHS = {"DIR", "FILE", "FOLDER", "PATH", "RUN", "SOURCE", "TEACHER"}  # in names of arguments
+
 SPACES_AND_JOINERS = "\xa0\u200c\u200d\u202f\u3000"  # in the names and texts of many languages
 
 
@@ -31,8 +33,13 @@ def warn(text):
 
 
 @contextlib.contextmanager
-def one_line_warnings(name):
-    """Prints each `DataWarning` once, as one line that begins with the program's name."""
+def one_line_warnings(name, write=None):
+    """Prints each `DataWarning` once, as one line that begins with the program's name.
+
+    Args:
+        name: The program's name.
+        write: Function that returns a warning as one line; `None` to print its words.
+    """
     usual, printed = warnings.showwarning, set()
 
     def show(message, category, *others, **more):
@@ -40,7 +47,7 @@ def one_line_warnings(name):
             usual(message, category, *others, **more)
         elif str(message) not in printed:
             printed.add(str(message))
-            text = cut(printable(" ".join(str(message).split())))
+            text = write(message) if write else cut(printable(" ".join(str(message).split())))
             print(f"{name}: warning: {text}", file=sys.stderr, flush=True)
 
     warnings.showwarning = show
@@ -113,6 +120,11 @@ def refuse_nul(text, place, line=1):
         )
 
 
+def names_path(action):
+    """Returns whether the help of an argument calls it a path."""
+    return bool(PATHS & set(re.findall("[A-Z]+", str(action.metavar))))
+
+
 class OneLineParser(argparse.ArgumentParser):
     """Reads options; a usage error is one line, and the help keeps the line breaks of its texts."""
 
@@ -127,7 +139,7 @@ class OneLineParser(argparse.ArgumentParser):
             given = value if isinstance(value, list) else [value]
             if "" in given and self.is_path(action):
                 name = (action.option_strings or [action.metavar])[0]
-                self.error(f"{name} is empty; expected a path (is a variable of the shell unset?)")
+                self.error(f"{name} is empty; expected a value (is a variable of the shell unset?)")
         return options, rest
 
     def refuse(self, rest):
@@ -136,8 +148,8 @@ class OneLineParser(argparse.ArgumentParser):
             self.error(f"unrecognized arguments: {' '.join(rest)}")
 
     def is_path(self, action):
-        """Returns whether an argument is a path: one without the name of an option, FILE or DIR."""
-        return not action.option_strings or action.metavar in ("FILE", "DIR")
+        """Returns whether an argument must not be empty: all without an option, and paths."""
+        return not action.option_strings or names_path(action)
 
     def error(self, message):
         unknown = re.match(r"unrecognized arguments: (?:.*? )?(--[\w-]+)", message)
@@ -168,9 +180,10 @@ def first_line(error):
 
 def describe_failure(error):
     """Returns the first line of an error's text; of a system error, the path and the reason."""
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
-    return first_line(error)
+    if not isinstance(error, OSError) or not error.strerror:
+        return first_line(error)
+    place = f"{error.filename}: " if error.filename else ""
+    return cut(printable(f"{place}{error.strerror}."))
 
 
 def printable(text):

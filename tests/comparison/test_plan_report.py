@@ -192,7 +192,7 @@ def test_program(train, tmp_path, capsys, monkeypatch):
     assert plan_report.main(["plan.json"]) == 0
     output = capsys.readouterr()
     assert "runs/plan-report/results.md" in output.out
-    assert output.err == "plan_report: runs that are not complete: 1 (waiting)\n"
+    assert output.err == "plan_report: not complete, and not in the table: waiting\n"
     (tmp_path / "file").touch()
     assert plan_report.main(["plan.json", "--out", "file"]) == 1
     assert capsys.readouterr().err == "plan_report: file: File exists.\n"

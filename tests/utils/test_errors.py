@@ -11,7 +11,9 @@ from keras_gmlp.utils.errors import (
     OneLineParser,
     is_out_of_memory,
     one_line_errors,
+    one_line_warnings,
     printable,
+    warn,
     why_ended,
 )
 
@@ -110,10 +112,24 @@ def test_wrong_usage_is_one_line_with_the_nearest_option(capsys):
     for given, expected in (
         (["a", "--acuracy", "1"], "unrecognized arguments: --acuracy 1. Did you mean --accuracy?"),
         (["a", "my--acuracy"], "unrecognized arguments: my--acuracy"),
-        ([""], "RUN is empty; expected a path (is a variable of the shell unset?)"),
-        (["a", "--out", ""], "--out is empty; expected a path (is a variable of the shell unset?)"),
+        ([""], "RUN is empty; expected a value (is a variable of the shell unset?)"),
+        (
+            ["a", "--out", ""],
+            "--out is empty; expected a value (is a variable of the shell unset?)",
+        ),
     ):
         with pytest.raises(SystemExit) as error:
             parser.parse_args(given)
         assert error.value.code == 2
         assert capsys.readouterr().err == f"program: error: {expected}\n"
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_warning_of_the_data_is_one_line_once(capsys):
+    with one_line_warnings("program"):
+        for _ in range(2):
+            warn("three\n  rows")
+    assert capsys.readouterr().err == "program: warning: three rows\n"
+    with one_line_warnings("program", lambda warning: str(warning).upper()):
+        warn("rows")
+    assert capsys.readouterr().err == "program: warning: ROWS\n"

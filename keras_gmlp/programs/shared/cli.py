@@ -90,7 +90,7 @@ def guarded(name, work, only_prints=False):
     _prepare_output()
     code = 0
     try:
-        with _ctrl_c_heard(), one_line_warnings(name):
+        with _ctrl_c_heard(), one_line_warnings(name, one_line):
             code = work()
             sys.stdout.flush()  # here, where a failure can still be reported
         return code

@@ -5,10 +5,9 @@ import os
 import re
 
 from keras_gmlp.programs.shared.messages import name_programs
-from keras_gmlp.utils.errors import OneLineParser
+from keras_gmlp.utils.errors import OneLineParser, names_path
 
 ENVIRONMENT = {"backend": "KERAS_BACKEND", "data_dir": "TFDS_DATA_DIR"}  # of options
-PATHS = {"DIR", "FILE", "FOLDER", "PATH", "RUN", "SOURCE", "TEACHER"}  # in names of arguments
 
 # Options of several programs; a usage names them without a text.
 SHARED = """\
@@ -63,7 +62,7 @@ class Parser(OneLineParser):
         return name_programs(super().format_help())
 
     def is_path(self, action):
-        return bool(PATHS & set(re.findall("[A-Z]+", str(action.metavar))))
+        return names_path(action)
 
     def error(self, message):
         super().error(name_programs(message))
