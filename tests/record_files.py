@@ -3,6 +3,7 @@
 import statistics
 from pathlib import Path
 
+from keras_gmlp.training.run_directory import read_history
 from keras_gmlp.utils.files import read_json
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -24,3 +25,8 @@ def mean_of(folders, key):
 def error_of(scores):
     """Returns the standard error of the mean of scores."""
     return statistics.stdev(scores) / len(scores) ** 0.5
+
+
+def read_accuracies(folder):
+    """Returns the accuracy after each epoch, in percent."""
+    return [100 * float(row["val_accuracy"]) for row in read_history(folder / "history.csv")]

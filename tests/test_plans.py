@@ -4,12 +4,11 @@ import re
 import statistics
 
 import pytest
-from record_files import DOCS, ROOT, error_of, find_seeds, mean_of
+from record_files import DOCS, ROOT, error_of, find_seeds, mean_of, read_accuracies
 
 from keras_gmlp.comparison.plan import Plan
-from keras_gmlp.comparison.plan_report import write_report
+from keras_gmlp.comparison.plan_report import read_trained, write_report
 from keras_gmlp.comparison.time_to_accuracy import measure
-from keras_gmlp.training.run_directory import read_history
 from keras_gmlp.training.settings import differences
 from keras_gmlp.utils.files import read_json
 
@@ -75,7 +74,7 @@ def test_every_run_of_a_plan_is_trained(path, in_root):
 def test_a_report_is_what_the_command_writes(name, in_root, tmp_path):
     committed = DOCS / name.replace("-", "_")
     command = (committed / "results.md").read_text().split("Made by `")[1].split("`")[0]
-    write_report(f"docs/plans/{name}.json", tmp_path, command)
+    write_report(read_trained(f"docs/plans/{name}.json"), tmp_path, command)
     for file in ("results.csv", "results.md"):
         assert (tmp_path / file).read_text() == (committed / file).read_text()
 
@@ -85,15 +84,14 @@ def test_tables_hold_the_figures_of_the_records(page, names):
     found = re.findall(ROW, (ROOT / page).read_text(), re.MULTILINE)
     assert sorted(row[0] for row in found) == sorted(names)
     for name, preset, accuracy, error, seeds, trained, parameters in found:
-        folders = sorted((DOCS / "families" / "runs").glob(f"{PRESETS[name]}-s*"))
+        folders = find_seeds(f"families/runs/{PRESETS[name]}")
         metrics = [read_json(folder / "metrics.json") for folder in folders]
         scores = [100 * each["test_accuracy"] for each in metrics]
         assert preset in ("", PRESETS[name].removesuffix("_airbench"))
         assert int(seeds) == len(folders)
         assert accuracy == f"{statistics.mean(scores):.2f}"
-        spread = statistics.stdev(scores) / len(scores) ** 0.5 if len(scores) > 1 else None
-        assert error == ("" if spread is None else f"{spread:.2f}")
-        assert trained == f"{statistics.mean(100 * each['train_accuracy'] for each in metrics):.1f}"
+        assert error == (f"{error_of(scores):.2f}" if len(scores) > 1 else "")
+        assert trained == f"{mean_of(folders, 'train_accuracy'):.1f}"
         assert parameters == f"{metrics[0]['parameters']:,}"
 
 
@@ -166,8 +164,7 @@ def test_late_mixing_has_the_figures_of_the_records():
         ("late CutMix, seed 1", "late-cutmix-s1"),
     ):
         folder = DOCS / "late_mixing" / "runs" / name
-        metrics, rows = read_json(folder / "metrics.json"), read_history(folder / "history.csv")
-        accuracies = [100 * float(row["val_accuracy"]) for row in rows]
+        metrics, accuracies = read_json(folder / "metrics.json"), read_accuracies(folder)
         shown = [f"{accuracies[epoch - 1]:.1f}" for epoch in (8, 12, 16)]
         shown += [f"{100 * metrics['test_accuracy']:.2f}", f"{max(accuracies):.2f}"]
         shown.append(f"{100 * metrics['train_accuracy']:.1f}")
@@ -180,12 +177,13 @@ def test_the_epochs_to_88_percent_have_the_figures_of_the_records():
     log = " ".join((DOCS / "results" / "log.md").read_text().split())
     names = ("families/runs/gmlp_conv_n4_32", "late_mixing/runs/late-cutmix")
     usual, late = (
-        [measure(DOCS / f"{name}-s{seed}", 0.88)["epochs"] for seed in (0, 1)] for name in names
+        [measure(folder, 0.88)["epochs"] for folder in find_seeds(name)] for name in names
     )
     assert "88.0 % after {} and {} epochs, 88.5 %".format(*usual) in log
     shares = (f"{few / many:.2f}" for few, many in zip(late, usual, strict=True))
     assert "88.0 % takes {} and {} of the epochs".format(*shares) in log
-    assert all(measure(DOCS / f"{names[1]}-s{seed}")["epochs"] is None for seed in (0, 1))
+    assert len(late) == 2
+    assert all(measure(folder)["epochs"] is None for folder in find_seeds(names[1]))
 
 
 def test_the_capacities_have_the_figures_of_the_records():

@@ -6,7 +6,7 @@ import shlex
 import statistics
 
 import pytest
-from record_files import DOCS, ROOT, error_of, find_seeds, mean_of
+from record_files import DOCS, ROOT, error_of, find_seeds, mean_of, read_accuracies
 
 import keras_gmlp
 from keras_gmlp.comparison.plan import Plan
@@ -63,16 +63,10 @@ def words(page):
     return " ".join(page.split())
 
 
-def read_table(text, head):
+def read_cells(text, head):
     """Returns the cells of the table whose first line begins with a text, without bold type."""
     lines = text.split(f"| {head} |")[1].split("\n\n")[0].splitlines()[2:]
     return [[cell.strip(" *") for cell in line.strip("|").split("|")] for line in lines]
-
-
-def read_accuracies(folder, epochs):
-    """Returns the accuracies after some epochs, in percent."""
-    rows = read_history(folder / "history.csv")
-    return [100 * float(rows[epoch - 1]["val_accuracy"]) for epoch in epochs]
 
 
 def read_plan():
@@ -85,10 +79,10 @@ def read_plan():
 
 def test_the_words_of_a_trial_are_its_settings(page):
     runs = read_plan()
-    rows = read_table(page, "setting") + read_table(page, "setting, all training images")
+    rows = read_cells(page, "setting") + read_cells(page, "setting, all training images")
     assert len(rows) == 26
     for label, name, *_ in rows:
-        parts = label.replace(" (*deep stem*)", "").replace(" (*deep stem", "").split(", ")
+        parts = label.removesuffix(" (*deep stem*)").split(", ")
         changes, arguments = dict(BASE), {}
         for part in parts:
             changes |= CHANGES.get(part, {})
@@ -102,7 +96,7 @@ def test_the_words_of_a_trial_are_its_settings(page):
 
 def test_trials_on_held_out_images_have_the_figures_of_the_records(page, words):
     runs = read_plan()
-    for _, name, seeds, held_out, tested in read_table(page, "setting"):
+    for _, name, seeds, held_out, tested in read_cells(page, "setting"):
         folders = [run.directory for run in runs[name.strip("`")]]
         assert int(seeds) == len(folders)
         assert held_out == f"{mean_of(folders, 'validation_accuracy'):.2f} %"
@@ -126,7 +120,7 @@ def test_trials_on_held_out_images_have_the_figures_of_the_records(page, words):
 
 def test_trials_on_all_images_have_the_figures_of_the_records(page, words):
     runs, scores, reached = read_plan(), {}, {}
-    for _, name, seeds, tested, epochs in read_table(page, "setting, all training images"):
+    for _, name, seeds, tested, epochs in read_cells(page, "setting, all training images"):
         name = name.strip("`")
         folders = [run.directory for run in runs[name]]
         scores[name] = [mean_of([folder], "test_accuracy") for folder in folders]
@@ -167,7 +161,7 @@ def times(epoch_seconds):
 
 
 def test_the_table_of_times_has_the_figures_of_the_records(page, words, epoch_seconds, times):
-    rows = read_table(page, "run")
+    rows = read_cells(page, "run")
     for i, (row, place) in enumerate(zip(rows, (FAMILIES, DEEP, LATE, PLAIN), strict=True)):
         runs = [measure(folder) for folder in find_seeds(place)]
         shown = ["not reached", str(runs[0]["trained"]), "", ""]
@@ -181,10 +175,10 @@ def test_the_table_of_times_has_the_figures_of_the_records(page, words, epoch_se
     usual, deep = epoch_seconds
     text = "21 and 48 epochs, take {:,.0f} and {:,.0f} s: {:.2f}."
     assert text.format(21 * deep, 48 * usual, 21 * deep / (48 * usual)) in words
-    found = [measure(folder) for folder in (*find_seeds(DEEP), find_seeds(FAMILIES)[0])]
-    seconds = "until 88.5 % are {:,.0f} and {:,.0f}."
-    assert seconds.format(*(run["seconds"] for run in found)) in words
-    assert f"took {found[-1]['epoch_seconds']:.0f} s for an epoch (median)" in words
+    seconds = [measure(folder)["seconds"] for folder in find_seeds(DEEP)]
+    assert "until 88.5 % are {:,.0f} and {:,.0f}.".format(*seconds) in words
+    earlier = measure(find_seeds(FAMILIES)[0])["epoch_seconds"]
+    assert f"took {earlier:.0f} s for an epoch (median)" in words
 
 
 def test_the_time_to_an_accuracy_is_halved(words, times):
@@ -211,15 +205,16 @@ def test_the_operations_are_those_of_the_models(words, tmp_path):
 
 def test_the_steps_have_the_figures_of_the_records(words):
     (plain,), late, deep = (find_seeds(place) for place in (PLAIN, LATE, DEEP))
-    early = "after 8 and 16 epochs: {:.1f} and {:.1f} %".format(*read_accuracies(plain, (8, 16)))
-    assert early in words
+    after = read_accuracies(plain)
+    assert f"after 8 and 16 epochs: {after[7]:.1f} and {after[15]:.1f} %" in words
     end = [mean_of([plain], f"{part}_accuracy") for part in ("test", "train")]
     assert "ends at {:.2f} %, with {:.1f} % of the training images".format(*end) in words
     end = (mean_of([folder], "test_accuracy") for folder in late)
     assert "{:.2f} and {:.2f} % at the end".format(*end) in words
     shown = []
     for seed, folder in enumerate(deep):
-        early = ", ".join(f"{each:.2f}" for each in read_accuracies(folder, (8, 12, 16)))
+        after = read_accuracies(folder)
+        early = ", ".join(f"{after[epoch - 1]:.2f}" for epoch in (8, 12, 16))
         shown.append(f"{early}; {mean_of([folder], 'test_accuracy'):.2f} % (seed {seed})")
     trained = " and ".join(f"{mean_of([folder], 'train_accuracy'):.1f}" for folder in deep)
     text = f"at the end: {' and '.join(shown)}, with {trained} % of the training images."

@@ -51,7 +51,8 @@ def main(arguments=None):
         own.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
         own.set_defaults(workload=workload, parser=own)
     options, rest = parser.parse_known_args(arguments)
-    options.parser.refuse(rest)
+    if rest:  # the top parser, which would refuse them, does not know the nearest options
+        options.parser.error(f"unrecognized arguments: {' '.join(rest)}")
     for name, value in vars(options).items():
         if type(value) is int and value < 1 and name != "seed":
             options.parser.error(f"--{name} must be at least 1; received {value}")

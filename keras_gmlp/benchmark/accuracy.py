@@ -2,7 +2,6 @@
 
 import functools
 import itertools
-import os
 import tempfile
 import time
 import typing
@@ -45,9 +44,10 @@ class OwnImages(Workload):
     }
 
     def check(self, options):
+        from keras_gmlp.data.datasets import check_path
+
         for folder in options.folders:
-            if os.sep in folder and not Path(folder).exists():
-                raise ValueError(f"{folder}: no such folder.")
+            check_path(folder)
 
     def candidates(self, options):
         installed = all(map(is_installed, LITE0_PACKAGES))

@@ -241,16 +241,20 @@ def draw_epochs(lines, path):
     return charts.draw_epochs(named, charts.choose_colours(named), path) if named else None
 
 
-def write_report(path, directory, command):
-    """Writes results.csv, results.md and the charts of a plan."""
+def read_trained(path):
+    """Returns the runs of a plan; raises a `ValueError` if none is complete or one differs."""
     plan = Plan.read(path)
     plan.check_recorded()
-    runs = plan.runs
-    if not any(run.complete for run in runs):
+    if not any(run.complete for run in plan.runs):
         raise ValueError(
-            f"{path}: none of its {len(runs)} runs is complete. Train them with "
+            f"{path}: none of its {len(plan.runs)} runs is complete. Train them with "
             f"`python -m keras_gmlp.runs.queue {path}`."
         )
+    return plan.runs
+
+
+def write_report(runs, directory, command):
+    """Writes results.csv, results.md and the charts of a plan's runs."""
     lines, directory = group(runs), Path(directory)
     of_run = {run: line for line in lines for run in line.runs}
     rows = [to_row(run, of_run[run]) for run in runs]
@@ -273,12 +277,12 @@ def main(arguments=None):
     out = options.out or f"runs/{Path(options.plan).stem}-report"
     command = f"python -m keras_gmlp.comparison.plan_report {options.plan} --out {out}"
     try:
-        print(*write_report(options.plan, out, command), sep="\n")
-        missing = [run.name for run in Plan.read(options.plan).runs if not run.complete]
+        runs = read_trained(options.plan)
+        print(*write_report(runs, out, command), sep="\n")
     except (ValueError, OSError) as error:
         print(f"plan_report: {describe_failure(error)}", file=sys.stderr)
         return 1
-    if missing:
+    if missing := [run.name for run in runs if not run.complete]:
         text = f"not complete, and not in the table: {', '.join(missing)}"
         print(f"plan_report: {shortened(text, 200)}", file=sys.stderr)
     return 0

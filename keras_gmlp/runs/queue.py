@@ -30,7 +30,7 @@ from pathlib import Path
 from keras_gmlp.runs.settings import DataSettings, ModelSettings, RunSettings
 from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings
 from keras_gmlp.utils.environment import keep_freed_memory
-from keras_gmlp.utils.errors import OneLineParser, cut, describe_failure, did_you_mean
+from keras_gmlp.utils.errors import OneLineParser, cut, describe_failure, did_you_mean, join_words
 from keras_gmlp.utils.files import parse_json, require_output, write_json
 
 LEAST = 20.0  # seconds left for which no further run starts
@@ -53,7 +53,7 @@ def read_plan(path):
             runs.append(_read_entry(entry))
             runs[-1].check()
         except Exception as error:  # a value of any type raises what the first use of it raises
-            raise ValueError(f"{path}, run {number}: {_describe(error)}") from None
+            raise ValueError(f"{path}, run {number}: {cut(join_words(error))}") from None
         if not isinstance(runs[-1].directory, str):
             raise ValueError(f"{path}, run {number}: expected the directory's path as a text.")
     places = [os.path.realpath(run.directory) for run in runs]
@@ -63,11 +63,6 @@ def read_plan(path):
                 f"{path}: two runs have the directory {run.directory}; give each its own."
             )
     return runs
-
-
-def _describe(error):
-    """Returns an error on one line, with the advice at its end."""
-    return cut(" ".join(str(error).split()) or type(error).__name__)
 
 
 def _read_entry(entry):
@@ -116,7 +111,7 @@ def work(runs, seconds, report=None, verbose=2):
         except TimeLimitError as error:
             results[run.directory] = {"state": str(error)}
         except Exception as error:  # the next run may work
-            results[run.directory] = {"state": f"failed: {_describe(error)}"}
+            results[run.directory] = {"state": f"failed: {cut(join_words(error))}"}
         say(f"{run.directory}: {json.dumps(results[run.directory])}")
         if report:
             write_json(report, results)

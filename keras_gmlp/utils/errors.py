@@ -38,8 +38,9 @@ def one_line_warnings(name, write=None):
 
     Args:
         name: The program's name.
-        write: Function that returns a warning as one line; `None` to print its words.
+        write: Function that returns a warning as one line; its words if left out.
     """
+    write = write or (lambda message: cut(printable(join_words(message))))
     usual, printed = warnings.showwarning, set()
 
     def show(message, category, *others, **more):
@@ -47,8 +48,7 @@ def one_line_warnings(name, write=None):
             usual(message, category, *others, **more)
         elif str(message) not in printed:
             printed.add(str(message))
-            text = write(message) if write else cut(printable(" ".join(str(message).split())))
-            print(f"{name}: warning: {text}", file=sys.stderr, flush=True)
+            print(f"{name}: warning: {write(message)}", file=sys.stderr, flush=True)
 
     warnings.showwarning = show
     try:
@@ -137,17 +137,12 @@ class OneLineParser(argparse.ArgumentParser):
         for action in self._actions:
             value = getattr(options, action.dest, None)
             given = value if isinstance(value, list) else [value]
-            if "" in given and self.is_path(action):
+            if "" in given and self.requires_value(action):
                 name = (action.option_strings or [action.metavar])[0]
                 self.error(f"{name} is empty; expected a value (is a variable of the shell unset?)")
         return options, rest
 
-    def refuse(self, rest):
-        """Refuses arguments that `parse_known_args` did not know, as `parse_args` does."""
-        if rest:
-            self.error(f"unrecognized arguments: {' '.join(rest)}")
-
-    def is_path(self, action):
+    def requires_value(self, action):
         """Returns whether an argument must not be empty: all without an option, and paths."""
         return not action.option_strings or names_path(action)
 
@@ -176,6 +171,11 @@ def first_line(error):
     """Returns the first line of an error's text, at most 200 characters."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return shortened(lines[0], 200)
+
+
+def join_words(error):
+    """Returns an error's text on one line, or the name of its class if it has none."""
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def describe_failure(error):

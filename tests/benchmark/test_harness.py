@@ -75,6 +75,10 @@ def test_workloads_compare_with_a_reference_of_theirs(name, parsed, tmp_path):
     assert {candidate.reference for candidate in candidates} <= set(names)
 
 
+def test_names_with_a_slash_may_be_data_sets(parsed):
+    assert parsed("own_images", "imagenet_resized/64x64")[1].folders == ["imagenet_resized/64x64"]
+
+
 def test_package_is_trained_by_a_script_of_its_own(parsed, tmp_path):
     workload, options = parsed("training", "--package", str(tmp_path), "--backends", "jax")
     other, this = workload.candidates(options)
@@ -146,7 +150,7 @@ def test_wrong_usage(capsys):
         (["masking", "--round", "1", "--sedes", "2"], "--sedes 2"),
         (["masking", "--roundz", "1"], "--roundz 1. Did you mean --rounds?"),
         (["own_images", ""], "is empty; expected"),
-        (["own_images", "photos/missing"], "photos/missing: no such folder."),
+        (["own_images", "photos/missing/"], "photos/missing/: no such folder."),
         (["device", "gmlp_n4_33"], "Unknown preset 'gmlp_n4_33'. Did you mean"),
     ):
         with pytest.raises(SystemExit, match="2"):

@@ -7,6 +7,7 @@ from read_table import read_table
 
 from keras_gmlp.comparison import plan_report
 from keras_gmlp.comparison.plan import Plan
+from keras_gmlp.comparison.plan_report import read_trained, write_report
 
 ENVIRONMENT = {"backend": "jax", "devices": ["cpu"], "processor": "a processor", "versions": {}}
 
@@ -56,7 +57,7 @@ def test_each_line_is_compared_with_the_nearest(train, tmp_path):
         train(f"toeplitz8-s{seed}", heads, **image_run(overrides=both, seed=seed))
         train(f"amlp-s{seed}", amlp, **image_run("amlp_n4_32", seed=seed))
     train("muon", **image_run(optimizer="muon"))
-    paths = plan_report.write_report(tmp_path / "plan.json", tmp_path / "out", "the command")
+    paths = write_report(read_trained(tmp_path / "plan.json"), tmp_path / "out", "the command")
     assert [path.name for path in paths] == ["results.csv", "results.md", "epochs.png"]
     table = paths[1]
     # Standard deviation of 80 and 82; differences 3 and 5, their error is 1.41 / sqrt(2).
@@ -79,7 +80,7 @@ def test_another_preset_is_further_than_many_changes(train, tmp_path):
     train("amlp", 0.7, **image_run("amlp_n4_32"))
     train("gmlp", 0.6, **image_run())
     train("amlp-changed", 0.75, **image_run("amlp_n4_32", {"heads": 2}, epochs=3, erasing=0.1))
-    _, table, _ = plan_report.write_report(tmp_path / "plan.json", tmp_path / "out", "")
+    _, table, _ = write_report(read_trained(tmp_path / "plan.json"), tmp_path / "out", "")
     assert cells(table, "amlp-changed")[6] == "`amlp`"
     assert cells(table, "amlp-changed")[8] == "+5.00"
     assert "epochs=3" in cells(table, "amlp-changed")[7]
@@ -89,7 +90,7 @@ def test_families_are_drawn_over_their_sizes(train, tmp_path, saved_figures):
     train("gmlp_08", 0.8, **image_run())
     train("gmlp_02", 0.7, parameters=200_000, **image_run(overrides={"dim": 96}))
     train("vit_08", 0.6, **image_run("vit_n4_32"))
-    paths = plan_report.write_report(tmp_path / "plan.json", tmp_path / "out", "")
+    paths = write_report(read_trained(tmp_path / "plan.json"), tmp_path / "out", "")
     assert "capacity.png" in [path.name for path in paths]
     (axes,) = saved_figures[0].axes
     gmlp, vit = (container.lines[0] for container in axes.containers)
@@ -115,10 +116,10 @@ def test_runs_with_other_settings_than_the_plans_are_refused(train, tmp_path, ca
 def test_held_out_accuracies_are_not_drawn_as_test_accuracies(train, tmp_path, saved_figures):
     held_out = {"name": "cifar10", "validation": 0.2}
     train("trial-s0", 0.7, **{**image_run(), "data": held_out})
-    paths = plan_report.write_report(tmp_path / "plan.json", tmp_path / "out", "")
+    paths = write_report(read_trained(tmp_path / "plan.json"), tmp_path / "out", "")
     assert [path.name for path in paths] == ["results.csv", "results.md"]
     train("all-s0", 0.8, **image_run())
-    plan_report.write_report(tmp_path / "plan.json", tmp_path / "out", "")
+    write_report(read_trained(tmp_path / "plan.json"), tmp_path / "out", "")
     (axes,) = saved_figures[0].axes
     assert {text.get_text() for text in axes.texts} == {"all 80.0"}
 
@@ -130,7 +131,7 @@ def test_language_models_and_tasks_have_their_own_measures(train, tmp_path):
     for name, score in (("gmlp_nano", 0.15), ("bert_nano", 0.25)):
         tuned = {"weights": str(tmp_path / name), "data": "cola"}
         train(f"{name}-cola-0", score, measure="test_matthews_correlation", **tuned)
-    paths = plan_report.write_report(tmp_path / "plan.json", tmp_path / "out", "")
+    paths = write_report(read_trained(tmp_path / "plan.json"), tmp_path / "out", "")
     assert [path.name for path in paths] == ["results.csv", "results.md"]
     row = ["perplexity", "42.50", "`gmlp_nano`", "preset=bert_nano", "+2.50"]
     assert cells(paths[1], "bert_nano")[4:] == row
@@ -151,7 +152,7 @@ def test_the_papers_order_is_judged_pair_by_pair(train, tmp_path):
     train("amlp-0", 12.0, preset="amlp_small", **entry)
     train("other-0", 11.0, 1_500_000, preset="bert_small", **entry, overrides={"depth": 20})
     train("nano-0", 40.0, preset="gmlp_nano", **entry)
-    table = plan_report.write_report(tmp_path / "plan.json", tmp_path / "out", "")[1]
+    table = write_report(read_trained(tmp_path / "plan.json"), tmp_path / "out", "")[1]
     rows = [line for line in table.read_text().splitlines() if " before " in line]
     # Differences 0.5 twice; -0.3 and 0.7: mean 0.2, error 0.5; one of 14.0 - 14.2; 14.5 - 12.0.
     assert rows == [
@@ -168,7 +169,7 @@ def test_scaled_presets_are_compared_at_equal_sizes(train, tmp_path):
     for (preset, depth), parameters in sizes.items():
         own = {"preset": preset, "overrides": {"depth": depth}, "parameters": parameters, **entry}
         train(f"{preset}-{depth}", 40.0 + depth, **own)
-    table = plan_report.write_report(tmp_path / "plan.json", tmp_path / "out", "")[1]
+    table = write_report(read_trained(tmp_path / "plan.json"), tmp_path / "out", "")[1]
     rows = [line for line in table.read_text().splitlines() if " before " in line]
     assert rows == ["| `bert_nano` before `gmlp_nano` | +0.09 | +2.00 | 1 | open |"]
 
@@ -177,7 +178,7 @@ def test_runs_that_predict_one_class_are_counted(train, tmp_path):
     for seed, classes in enumerate((2, 1, 1)):
         tuned = {"weights": "runs/lm", "data": "mrpc", "changes": {"seed": seed}}
         train(f"lm-mrpc-{seed}", 0.7, classes=classes, **tuned)
-    _, table = plan_report.write_report(tmp_path / "plan.json", tmp_path / "out", "")
+    _, table = write_report(read_trained(tmp_path / "plan.json"), tmp_path / "out", "")
     assert cells(table, "lm-mrpc")[5] == "70.00 ± 0.00 (2 of 3 predict one class)"
 
 

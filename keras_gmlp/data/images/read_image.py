@@ -23,7 +23,7 @@ from keras_gmlp.data.images.fits import (
     require_fit,
 )
 from keras_gmlp.utils.environment import is_installed
-from keras_gmlp.utils.errors import printable, require_one_of, warn
+from keras_gmlp.utils.errors import join_words, printable, require_one_of, warn
 from keras_gmlp.utils.files import why_missing
 
 # Pillow's modules. Others may run programs (EPS).
@@ -166,7 +166,7 @@ def explain_failure(error):
     for kind, reason in reasons.items():
         if isinstance(error, kind):
             return reason
-    reason = " ".join(str(error).split()) or type(error).__name__
+    reason = join_words(error)
     return f"damaged or truncated image ({printable(reason)})."  # of many types
 
 

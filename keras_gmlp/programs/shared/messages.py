@@ -6,7 +6,7 @@ import re
 import sys
 from pathlib import Path
 
-from keras_gmlp.utils.errors import cut, printable
+from keras_gmlp.utils.errors import cut, join_words, printable
 
 ROOT = Path(__file__).resolve().parents[3]
 VENV = ROOT / ".venv"
@@ -51,7 +51,7 @@ def one_line(error):
         advice = ADVICE.get(error.errno)
         text = f"{place}{reason}" + (f"; {advice}." if advice else ".")
     else:
-        text = " ".join(str(error).split()) or type(error).__name__
+        text = join_words(error)
     return cut(printable(name_programs(cut(text))))
 
 

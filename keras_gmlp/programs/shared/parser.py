@@ -61,7 +61,7 @@ class Parser(OneLineParser):
     def format_help(self):
         return name_programs(super().format_help())
 
-    def is_path(self, action):
+    def requires_value(self, action):
         return names_path(action)
 
     def error(self, message):
