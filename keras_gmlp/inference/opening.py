@@ -6,6 +6,7 @@ Keras, TensorFlow and ONNX Runtime are imported for their own formats only.
 import dataclasses
 import functools
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -140,9 +141,13 @@ def _open_tflite(path, threads):
             )
     shapes = [tensor["shape"] for tensor in inputs.values()]
     batch = int(shapes[0][0]) if shapes and len(shapes[0]) else 1
-    output = next(iter(outputs.values()), None)
+    output, lock = next(iter(outputs.values()), None), threading.Lock()
 
     def run(**arrays):
+        with lock:  # threads share the interpreter's tensors
+            return run_alone(arrays)
+
+    def run_alone(arrays):
         rows, total = [], len(next(iter(arrays.values())))
         for start in range(0, total, batch):
             for name, tensor in inputs.items():

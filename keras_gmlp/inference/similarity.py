@@ -1,16 +1,17 @@
 """Finds images and texts by the vectors of a model; a `.tflite` file requires no Keras."""
 
 import os
-from functools import partial
+import threading
 from pathlib import Path
 
 import numpy as np
 
 from keras_gmlp.data.text.tokenizer import encode_rows
-from keras_gmlp.inference.opening import FEATURES_FILE, FEATURES_SIGNATURE
+from keras_gmlp.inference.opening import FEATURES_FILE, FEATURES_SIGNATURE, open_keras
 from keras_gmlp.models.saved import require_finite
 from keras_gmlp.tasks.text_model import TextModel
 from keras_gmlp.utils.errors import check_text, printable
+from keras_gmlp.utils.parsers import open_interpreter
 from keras_gmlp.utils.progress import ProgressBar, map_in_threads
 from keras_gmlp.utils.shipped import find_shipped
 
@@ -35,24 +36,34 @@ def find_features(source):
 def make_embedder(classifier):
     """Returns the function from images, or token ids of texts, to the vectors of a model."""
     is_text = isinstance(classifier, TextModel)
-    name, dtype = ("token_ids", "int32") if is_text else ("image", "float32")
     if classifier.model is not None:
         from keras_gmlp.models.language_model import text_features
         from keras_gmlp.models.structure import features
 
         build = text_features if is_text else features
-        return partial(build(classifier.model).predict, batch_size=TOGETHER, verbose=0)
+        body = open_keras(build(classifier.model))  # Keras' predict is not for several threads
+        (name,) = body.inputs
+
+        def embed(rows):
+            starts = range(0, len(rows), TOGETHER)
+            return np.concatenate([body.run(**{name: rows[i : i + TOGETHER]}) for i in starts])
+
+        return embed
     interpreter = classifier.interpreter
     if interpreter is None or FEATURES_SIGNATURE not in interpreter.get_signature_list():
         raise ValueError(
             f"{classifier.path}: has no features; expected a .keras file, or a .tflite file that "
             "apps/export.py RUN --formats features writes."
         )
-    run = interpreter.get_signature_runner(FEATURES_SIGNATURE)
+    # An interpreter of its own: as long as a runner exists, its interpreter runs nothing else.
+    interpreter = open_interpreter(classifier.path, min(4, os.cpu_count() or 1))
+    run, lock = interpreter.get_signature_runner(FEATURES_SIGNATURE), threading.Lock()
+    name, dtype = ("token_ids", "int32") if is_text else ("image", "float32")
 
     def embed(rows):
         rows = np.asarray(rows, dtype)[:, None]  # the file takes one at a time
-        return np.concatenate([run(**{name: row})["features"] for row in rows])
+        with lock:  # threads share the interpreter's tensors
+            return np.concatenate([run(**{name: row})["features"] for row in rows])
 
     return embed
 

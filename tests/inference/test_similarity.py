@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import numpy as np
@@ -78,6 +79,39 @@ def test_embedder_returns_what_the_head_takes():
     other = keras.Sequential([keras.Input((8, 8, 1))], name="other")
     with pytest.raises(ValueError, match="no layer named head; expected an image classifier"):
         make_embedder(SimpleNamespace(model=other))
+
+
+def check_threads(call, inputs):
+    """Checks that eight threads at once get the answers of one."""
+    expected = [call(one) for one in inputs]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(call, inputs * 4))
+    for each, own in zip(found, expected * 4, strict=True):
+        np.testing.assert_allclose(each, own, atol=1e-4)
+
+
+def check_threads_of(classifier):
+    embed = make_embedder(classifier)
+    shape = (24, 1, *classifier.image_shape)
+    images = np.random.default_rng(0).integers(0, 256, shape, "uint8")
+    calls = [(call, image) for image in images for call in (classifier.logits, embed)]
+    check_threads(lambda pair: pair[0](pair[1])[0], calls)
+
+
+@pytest.mark.once
+def test_threads_share_a_tflite_classifier_and_its_embedder():
+    check_threads_of(inference.load(find_shipped(DEFAULT_BACKBONE)))
+
+
+def test_threads_share_a_keras_classifier_and_its_embedder(model):
+    check_threads_of(inference.load(model))
+
+
+@pytest.mark.once
+def test_threads_share_a_text_model():
+    model = text_inference.load(find_shipped(DEFAULT_LANGUAGE_MODEL))
+    texts = [f"{'The ' * n} capital of France is [MASK]." for n in range(1, 9)]
+    check_threads(lambda text: [each["score"] for each in model.fill_mask(text)], texts)
 
 
 def test_features_of_a_folder(tmp_path):
