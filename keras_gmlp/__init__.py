@@ -6,7 +6,7 @@ import lazy_loader
 
 from keras_gmlp.utils.import_hooks import call_once_keras_is_imported
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Names load on first use (SPEC 1): classifying with a .tflite file never imports Keras.
 __getattr__, __dir__, __all__ = lazy_loader.attach(
