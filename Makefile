@@ -16,8 +16,7 @@ web: $(VENV)/.core $(LITERT)
 
 # Code that computes runs on each backend, the rest on one: this on PyTorch, which compiles nothing,
 # the others on TensorFlow.
-ON_PYTORCH := tests/benchmark tests/comparison tests/runs tests/weights tests/test_plans.py \
-	tests/test_language_figures.py tests/test_record.py \
+ON_PYTORCH := tests/benchmark tests/comparison tests/runs tests/weights tests/test_records.py \
 	tests/analysis/test_texts.py \
 	$(addprefix tests/apps/test_, evaluate_sizes.py full_disk.py own_images.py text_apps.py) \
 	$(addprefix tests/evaluation/test_, cloze.py flops.py label_images.py retrieval.py text.py) \

@@ -22,7 +22,6 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = {
     path.relative_to(ROOT).as_posix(): path.read_text()
     for path in (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")))
-    if "runs" not in path.relative_to(ROOT).parts  # a sweep's model cards
 }
 BLOCKS = {
     (page, place): code
