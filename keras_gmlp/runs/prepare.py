@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import json
 import os
-import shutil
 from pathlib import Path
 
 import keras
@@ -79,7 +78,7 @@ class PreparedRun:
         extra = {"preset": self.origin.get("preset"), **settings.record()}
         extra[COMMAND] = settings.command()
         if self.choice is not None:
-            extra["choice"] = self.choice.record()
+            extra["choice"] = dataclasses.asdict(self.choice)
         options |= {"extra": extra, "origin": self.origin, "vectors": self.vectors}
         return training.train(self.model, self.data, self.recipe, settings.directory, **options)
 
@@ -205,10 +204,6 @@ def _finish(run, metrics, before, export):
     if added:
         metrics |= added
         write_json(place / "metrics.json", metrics)
-    if run.choice is not None:
-        with contextlib.suppress(ValueError):  # the user's files may have come since
-            run_directory.check_candidates(place)
-            shutil.rmtree(place / run_directory.CANDIDATES, ignore_errors=True)
     # Texts are checked with other data.
     if export and task.domain != "texts" and "tflite" not in metrics.get("exports", {}):
         metrics["exports"] = run.export()

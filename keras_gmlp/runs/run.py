@@ -2,14 +2,11 @@
 
 import time
 
-from keras_gmlp.runs.choosing import choose, take_time
+from keras_gmlp.runs.choosing import choose
 from keras_gmlp.runs.prepare import finish, prepare
 from keras_gmlp.runs.settings import RunSettings
 from keras_gmlp.training.run_directory import RESTORE, read_recipe
 from keras_gmlp.training.settings import COMMAND
-
-# Options of training that the candidates of a choice have too.
-SHARED = ("verbose", "time_limit", "checkpoint_minutes")
 
 
 def read_run(directory):
@@ -53,7 +50,8 @@ def train_run(settings, export=True, **options):
         settings: `RunSettings`; or `LanguageRunSettings`, `FineTuningSettings`.
         export: Whether to write and check `model.tflite` of an image model as well.
         **options: `restart`, `tensorboard`, `verbose`, `time_limit`, `checkpoint_minutes` and
-            `callbacks` of `keras_gmlp.train`. A choice takes its time from the `time_limit`.
+            `callbacks` of `keras_gmlp.train`. A choice takes its time from the `time_limit`, which
+            does not stop it.
 
     Returns:
         The metrics, a dict; see `keras_gmlp.train`. With weights that know the classes they
@@ -73,8 +71,7 @@ def train_prepared(run, export=True, report=lambda text: None, **options):
         measured = f"{task.headline.replace('_', ' ')} on the {split} images"
         measured = f"of the {split} images right" if task.headline == "accuracy" else measured
         report(f"before {100 * before[task.headline]:.2f} % {measured}")
-    shared = {name: value for name, value in options.items() if name in SHARED}
-    run = choose(run, restart=restart, report=report, **shared)
-    if run.choice is not None:
-        options["restart"] = False  # the choice began with an empty folder
-    return run, finish(run, run.train(**take_time(options, began)), before, export)
+    run = choose(run, restart=restart, report=report, verbose=options.get("verbose", "auto"))
+    if options.get("time_limit") is not None:
+        options["time_limit"] += began - time.monotonic()
+    return run, finish(run, run.train(**options), before, export)

@@ -4,14 +4,13 @@ import functools
 import statistics
 import sys
 import time
-from pathlib import Path
 
 import keras
 from keras import ops
 
 from keras_gmlp.training.processes import run_once
 from keras_gmlp.training.recipes import PRECISIONS
-from keras_gmlp.training.run_directory import CANDIDATES, RESTORE, has_progress, read_recipe
+from keras_gmlp.training.run_directory import RESTORE, has_progress, read_recipe
 from keras_gmlp.utils.environment import accelerators, run_on
 
 SHAPE = (512, 256, 768)  # rows, inputs and outputs; small, since bfloat16 may be 50 times slower
@@ -30,12 +29,11 @@ def choose_in_child(directory, backend):
 
 
 def _choose(directory):
-    places = [] if directory is None else [Path(directory), *Path(directory, CANDIDATES).glob("*")]
-    for place in filter(has_progress, places):
-        recorded = read_recipe(place)
+    if directory is not None and has_progress(directory):
+        recorded = read_recipe(directory)
         if recorded.get("precision", PRECISIONS[0]) not in PRECISIONS:
             raise ValueError(
-                f"{place}/recipe.json: damaged (its precision is {recorded['precision']!r}). "
+                f"{directory}/recipe.json: damaged (its precision is {recorded['precision']!r}). "
                 f"{RESTORE}"
             )
         if "precision" in recorded:

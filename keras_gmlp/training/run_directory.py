@@ -2,7 +2,6 @@
 
 import csv
 import io
-import re
 import shutil
 from pathlib import Path
 
@@ -14,8 +13,6 @@ from keras_gmlp.utils.export_formats import FORMATS
 from keras_gmlp.utils.files import atomic_write, read_json, write_json
 
 CHECKPOINTS = "[0-9]*.weights.h5"  # excludes the hidden file of an unfinished write
-CANDIDATES = "candidates"  # folder of the runs that a run chooses its settings from
-CHOICE = "choice.json"  # in that folder
 
 
 def has_progress(directory):
@@ -60,8 +57,7 @@ def read_recipe(directory):
 def clear(directory):
     """Deletes a run; `recipe.json` last, because it protects the other files."""
     refuse_other_files(directory)
-    check_candidates(directory)
-    for name in ("checkpoint", "saved_model", CANDIDATES):
+    for name in ("checkpoint", "saved_model"):
         shutil.rmtree(directory / name, ignore_errors=True)
     for path in directory.glob("model*_batch*.tflite"):
         path.unlink()
@@ -83,18 +79,6 @@ def refuse_other_files(directory):
             f"{directory}: holds {', '.join(names)} but no run (recipe.json), and a run would "
             "replace such files. Give a new or an empty folder for the run, or restore recipe.json."
         )
-
-
-def check_candidates(directory):
-    """Raises a `ValueError` if the folder of candidates holds what no choice has written there."""
-    for path in sorted(Path(directory, CANDIDATES).glob("*")):
-        is_run = path.name.startswith("rate-") and (path / "recipe.json").exists()
-        empty = path.is_dir() and not any(path.iterdir())
-        if not (is_run or empty or re.fullmatch(rf"(\.\d+\.)?{CHOICE}", path.name)):
-            raise ValueError(
-                f"{path}: not a file of the run. Move it, since a run deletes the folder "
-                f"{CANDIDATES}, or choose another directory for the run."
-            )
 
 
 def read_history(path, columns=("epoch", "seconds")):

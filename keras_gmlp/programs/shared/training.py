@@ -141,12 +141,11 @@ def make_callbacks(options):
 
 def how_to_resume(options, place, directories):
     """Returns what stopped runs have kept in their directories, and what resumes them."""
-    from keras_gmlp.training.run_directory import CANDIDATES, has_progress
+    from keras_gmlp.training.run_directory import has_progress
 
     if options.restart and not options.training:
         return f"stopped; {place} is unchanged. The same command starts again."
-    tried = [path for run in directories for path in Path(run, CANDIDATES).glob("*")]
-    if not any(map(has_progress, [*directories, *tried])):
+    if not any(map(has_progress, directories)):
         return "stopped; no epoch was finished. The same command starts again."
     command = "The same command" + " without --restart" * options.restart
     return f"stopped; {place} keeps the last checkpoint. {command} resumes the run."
