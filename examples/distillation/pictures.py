@@ -62,6 +62,7 @@ class Pictures:
             self.features.append(np.load(path, mmap_mode="r"))
         if not self.features and teacher is None:
             raise ValueError(f"{folder}: no stored features; store_features.py writes them.")
+        self.length = teacher.length if teacher else self.features[0].shape[1]
 
     def choose(self, epoch):
         """Returns the rows `(sample, view)` of an epoch, int64 `(in_epoch, 2)`."""
@@ -114,7 +115,7 @@ class Teacher:
         options.intra_op_num_threads = threads
         self.session = onnxruntime.InferenceSession(str(path), options)
         (self.input,) = self.session.get_inputs()
-        self.size = self.input.shape[1]
+        self.size, self.length = self.input.shape[1], self.session.get_outputs()[0].shape[1]
 
     def answer(self, pictures, rows):
         """Returns the features of views, float32 `(rows, features)`."""
