@@ -25,7 +25,7 @@ ON_PYTORCH := tests/benchmark tests/comparison tests/runs tests/weights tests/te
 	presets.py structure.py torch_convolutions.py)
 ON_EACH := tests/layers tests/models/test_families.py tests/models/test_resnet.py \
 	tests/models/test_language_model.py tests/objectives tests/tasks tests/training \
-	tests/inference/test_half_size.py tests/models/test_saved.py \
+	tests/models/test_saved.py \
 	tests/analysis/test_tokens.py tests/analysis/test_explanation.py
 # Tests compile many small models and run each a few times: skip optimizing, cache the compilations.
 XLA := XLA_FLAGS="--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true \
@@ -54,7 +54,7 @@ test-313:
 # In an environment without TensorFlow and PyTorch, and with the newest JAX, which crashes with XLA's
 # flags above.
 CORE := $(addprefix tests/layers/test_, dense.py gmlp.py heads.py) \
-	$(addprefix tests/models/test_, saved.py structure.py) tests/inference/test_half_size.py \
+	$(addprefix tests/models/test_, saved.py structure.py) \
 	$(addprefix tests/utils/test_, card.py files.py)
 test-core: $(VENV)/.core-tests
 	$(RUN) --version

@@ -23,7 +23,6 @@ from keras_gmlp.models.structure import features, learned_weights
 from keras_gmlp.objectives.optimizers import make_optimizer
 from keras_gmlp.tasks.teacher import features_loss
 
-
 STEM = re.compile(r"(stem/(?:convolution|norm)_)(\d+)")
 
 
@@ -79,7 +78,8 @@ def fit_teacher_head(source):
         known = source.features[0] if source.features else source.teacher.answer(source, rows)
         known = np.asarray(known, "float32")
         mean, deviation = known.mean(axis=0), known.std(axis=0) + 1e-3
-        head = keras.Sequential([keras.layers.Dense(len(source.classes))])
+        inputs = keras.Input(known.shape[1:])
+        head = keras.Model(inputs, keras.layers.Dense(len(source.classes))(inputs))
         loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         head.compile(keras.optimizers.AdamW(1e-3, weight_decay=0.1), loss, metrics=["accuracy"])
         head.fit((known - mean) / deviation, source.labels, 512, epochs=3, verbose=2)
@@ -128,13 +128,11 @@ def main(arguments=None):
     teacher = Teacher(options.teacher) if options.teacher else None
     pairs = [source.rsplit("=", 1) for source in options.sources]
     sources = [Pictures(folder, float(share), teacher) for folder, share in pairs]
+    heads = [fit_teacher_head(source) for source in sources if source.classes]
     keras.utils.set_random_seed(options.seed)
     student = build_student(options)
-    kernel = np.zeros((sources[0].length, student.output_shape[-1]), "float32")
-    bias = kernel[0]
-    for source in sources:
-        if source.classes:
-            kernel, bias = fit_teacher_head(source)
+    zeros = np.zeros((sources[0].length, student.output_shape[-1]), "float32")
+    kernel, bias = heads[0] if heads else (zeros, zeros[0])
     batches = Batches(
         sources, kernel, bias, student.input_shape[1], options.batch_size, options.seed
     )

@@ -10,7 +10,6 @@ import time
 import numpy as np
 
 from keras_gmlp.data.images.read_image import read_pixels
-from keras_gmlp.data.images.views import linear_weights
 from keras_gmlp.utils.environment import require
 from keras_gmlp.utils.files import hash_file
 from keras_gmlp.utils.progress import ProgressBar, map_in_threads
@@ -113,9 +112,8 @@ def _differences(grey, nearest):
     """Returns the differences of all pictures and their neighbours, 1 for a picture and itself."""
     grey = grey - grey.mean(axis=(1, 2), keepdims=True)
     grey /= np.sqrt((grey**2).sum(axis=(1, 2), keepdims=True))
-    side, (before, after) = grey.shape[1], np.array(CUTS, "float32").T[:, :, None, None]
-    # Matrices `(cuts, side, side)` that cut a side and scale the rest up again.
-    cuts = linear_weights(before, 1 - before - after, side, side, 0.0)
+    side = grey.shape[1]
+    cuts = np.stack([_cut(side, before, after) for before, after in CUTS])
 
     def measure(picture):
         cut = cuts[:, None] @ picture @ cuts.transpose(0, 2, 1)
@@ -132,6 +130,15 @@ def _differences(grey, nearest):
         return np.where(others == row, 1.0, np.sqrt(1 - np.clip(r, 0, 1) ** 2))
 
     return np.array(list(map_in_threads(compare, range(len(grey)), "comparing pictures")))
+
+
+def _cut(side, before, after):
+    """Returns a matrix `(side, side)` that cuts shares off a side and scales the rest up again."""
+    pixels = np.arange(side)
+    centres = before * side + (pixels + 0.5) * (1 - before - after) - 0.5
+    return np.stack([np.interp(centres, pixels, unit) for unit in np.eye(side)], 1).astype(
+        "float32"
+    )
 
 
 def _correlation(wholes, parents, deviations, cuts):

@@ -40,9 +40,8 @@ class ImageClassification(Task):
             inverse number of training images. 0 counts images equally, 1 classes; the mean weight
             of the images is 1.
         augmentation: Changes to the training images; see `Augmentation`.
-        teacher: Folder of a run or a `.keras` file, which answers to the augmented images, or a
-            folder of stored answers, see `data.images.answers`; `None` for none. `tasks.teacher`
-            has the loss.
+        teacher: Folder of a run or a `.keras` file, which answers to the augmented images; `None`
+            for none. `tasks.teacher` has the loss.
         teacher_share: Weight of the teacher's logits in the loss, in [0, 1]; the labels have the
             rest.
         teaching: `"soft"` for the teacher's probabilities, `"hard"` for its most probable class,
@@ -121,22 +120,12 @@ class ImageClassification(Task):
                 f"{data.image_shape}. Build the model with input_shape={data.image_shape} or load "
                 f"the data with image_size={tuple(model.input_shape[1:3])}."
             )
-        if (answers := self.stored_answers()) is not None:
-            answers.require_match(data)
         require_classes(model, data, "classes={}")
 
     def training_batches(self, data, batch_size, position):
         from keras_gmlp.data.batches.host import training_batches
 
-        answers = self.stored_answers()
-        return training_batches(data, batch_size, self.augmentation, position, answers)
-
-    def stored_answers(self):
-        """Returns the stored `Answers` of the teacher, or `None` if it answers itself."""
-        from keras_gmlp.data.images.answers import is_answers, load_answers
-
-        stored = self.teacher is not None and is_answers(self.teacher)
-        return load_answers(self.teacher) if stored else None
+        return training_batches(data, batch_size, self.augmentation, position)
 
     def training_class(self, model):
         import keras
@@ -145,15 +134,8 @@ class ImageClassification(Task):
 
         if self.teacher is None:
             return keras.Model
-        teacher = None
-        if (answers := self.stored_answers()) is None:
-            teacher = load_teacher(self.teacher, model, logits=self.teacher_share > 0)
-            channels = teacher.output_shape[1][-1]
-        elif (channels := answers.sizes.get("features")) is None and self.feature_weight:
-            raise ValueError(
-                f"teacher {self.teacher}: stores no features, which feature_weight requires."
-            )
-        return make_taught_class(keras.Model, self, teacher, channels)
+        teacher = load_teacher(self.teacher, model, logits=self.teacher_share > 0)
+        return make_taught_class(keras.Model, self, teacher)
 
     def fits_device(self, data):
         return data.train.fits_in_memory()
@@ -164,14 +146,9 @@ class ImageClassification(Task):
 
         images, labels = arrays(data, "train")
         samples, augmentation = (images, labels.astype("int32")), self.augmentation
-        if (answers := self.stored_answers()) is not None:
-            augmentation = answers.without_views(augmentation)
         augment = make_device_augmenter(augmentation, len(data.labels), data.mirror)
         if augmentation.alternating_flip:
             samples += (first_mirrored(len(images)),)
-        if answers is not None:
-            samples += tuple(answers.epoch_arrays(len(images)))
-            augment = answers.device_augmenter(augment, data.image_shape[:2])
         return samples, augment, augmentation.mixed_epochs
 
     def device_sample(self, data, arrays):

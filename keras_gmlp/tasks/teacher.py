@@ -71,7 +71,7 @@ def features_loss(teacher, student):
     return ops.mean(ops.square(normalized - ops.cast(student, "float32")), axis=-1)
 
 
-def make_taught_class(base, task, teacher=None, channels=None):
+def make_taught_class(base, task, teacher):
     """Returns a subclass of a model class whose training loss includes a teacher's answers."""
     share, weight = task.teacher_share, task.feature_weight
 
@@ -85,7 +85,7 @@ def make_taught_class(base, task, teacher=None, channels=None):
             if weight:
                 # Its name begins as the head's, so that the optimizer treats both alike.
                 project = keras.layers.Dense(
-                    channels,
+                    teacher.output_shape[1][-1],
                     kernel_initializer=keras.initializers.GlorotUniform(seed=0),
                     name="head_features",
                     dtype="float32",
@@ -94,29 +94,22 @@ def make_taught_class(base, task, teacher=None, channels=None):
             super().__init__(inputs, outputs, **kwargs)
 
         def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-            labels = y["labels"] if isinstance(y, dict) else y
             logits = y_pred["logits"]
             if not training:
-                return super().compute_loss(x, labels, logits, sample_weight, training)
-            if teacher is not None:
-                answers = dict(zip(("logits", "features"), answer(teacher, x), strict=True))
-            else:
-                answers = {n: ops.cast(y[n], "float32") for n in ("logits", "features") if n in y}
+                return super().compute_loss(x, y, logits, sample_weight, training)
+            taught, taught_features = answer(teacher, x)
             own = y_pred.get("head", logits)
-            loss = super().compute_loss(x, labels, own, sample_weight, training)
-            loss = (1.0 - share) * loss
+            loss = (1.0 - share) * super().compute_loss(x, y, own, sample_weight, training)
             if share:
                 student = y_pred.get("token", logits)
-                found = logits_loss(answers["logits"], student, task.teaching, task.temperature)
+                found = logits_loss(taught, student, task.teaching, task.temperature)
                 loss = loss + share * ops.mean(found)
             if weight:
-                found = features_loss(answers["features"], y_pred["features"])
-                loss = loss + weight * ops.mean(found)
+                loss = loss + weight * ops.mean(features_loss(taught_features, y_pred["features"]))
             return loss
 
         def compute_metrics(self, x, y, y_pred, sample_weight=None):
-            labels = y["labels"] if isinstance(y, dict) else y
-            return super().compute_metrics(x, labels, y_pred["logits"], sample_weight)
+            return super().compute_metrics(x, y, y_pred["logits"], sample_weight)
 
     return TaughtModel
 

@@ -145,12 +145,6 @@ def test_export(require_refusal, disk, trained, form, room):
     require_refusal(room, "export", disk[0] / "run", "--formats", form)
 
 
-@pytest.mark.parametrize("room", [0, 4096, 20_000])
-def test_teach(require_refusal, disk, trained, room):
-    data = ("--data", "digits", "--image-size", "8", "--views", "2")
-    require_refusal(room, "teach", trained, *data, "--out", disk[0] / "answers", resumes=room > 0)
-
-
 @both
 @pytest.mark.parametrize("room", [0, 4096, 20_000])
 def test_train(require_refusal, disk, room):

@@ -106,7 +106,6 @@ ROWS = [
     ("classify_text", ["a", "b", "--pair", "c"], "--pair"),
     ("classify_text", ["a", "--top", "0"], "at least 1"),
     ("answer", ["who"], "--context"),
-    ("teach", ["a.onnx", "--data", ".", "--out", "b", "--views", "0"], "at least 1; received 0"),
     *(("train", *row) for row in TRAIN),
     *(("benchmark", *row) for row in BENCHMARK),
     *(("compare", *row) for row in COMPARE),

@@ -15,7 +15,7 @@ import pytest
 from refused import refused
 
 import keras_gmlp
-from keras_gmlp.inference import half_size, images
+from keras_gmlp.inference import images
 from keras_gmlp.models import saved
 from keras_gmlp.models.saved import load_model
 from keras_gmlp.objectives.optimizers import LayerwiseAdamW, MatrixMuon
@@ -192,8 +192,6 @@ def test_odd_arrays_are_refused(path, write, own):
         add_own(path)
     with pytest.raises(ValueError, match=r"model\.keras: .*'[/a-z0-9_]*/vars/1', .*; expected"):
         load_model(path, compile=False)
-    with pytest.raises(ValueError, match="; expected"):
-        half_size.halve_weights(path)
 
 
 @pytest.mark.once

@@ -10,17 +10,12 @@ from read_table import read_table
 
 import keras_gmlp
 from keras_gmlp.data.batches.augmentation import Augmentation
-from keras_gmlp.data.images.answers import store_answers
 from keras_gmlp.data.images.image_data import ImageData
 from keras_gmlp.data.images.splits import ArraySplit
-from keras_gmlp.data.images.views import Views
 from keras_gmlp.tasks.image_classification import ImageClassification
 from keras_gmlp.tasks.teacher import answer, features_loss, load_teacher, logits_loss
 from keras_gmlp.training.recipes import Recipe
-from keras_gmlp.training.teachers import KerasTeacher, OnnxTeacher, open_teacher
 from keras_gmlp.training.train import train
-
-WHOLE = Views(count=1, scale=(1, 1), aspect=(1, 1), flip=False)
 
 
 def tiny_model(**overrides):
@@ -92,16 +87,6 @@ def random_teacher(folder, **overrides):
     return model
 
 
-def test_stored_answers_are_those_of_the_live_teacher(tmp_path):
-    teacher, data = random_teacher(tmp_path), make_data()
-    stored = store_answers(KerasTeacher(tmp_path), data, tmp_path / "answers", WHOLE)
-    images, _ = data.train.arrays()
-    live = answer(load_teacher(tmp_path, tiny_model()), keras.ops.array(images, "float32"))
-    for kind, values in zip(("logits", "features"), live, strict=True):
-        np.testing.assert_allclose(stored.files(kind)[0], to_numpy(values), rtol=1e-3, atol=1e-3)
-    np.testing.assert_allclose(to_numpy(live[0]), teacher.predict(images, verbose=0), atol=1e-5)
-
-
 def first_loss(task, data, directory, pipeline="host"):
     """Returns the loss of one epoch of one batch, at a rate that changes nothing."""
     recipe = Recipe(epochs=1, batch_size=16, learning_rate=1e-9, ema=0.0, task=task)
@@ -113,24 +98,10 @@ def first_loss(task, data, directory, pipeline="host"):
 
 
 @pytest.mark.eager
-def test_loss_of_a_batch_with_stored_answers(tmp_path):
+def test_loss_of_a_batch_with_a_teacher(folder, tmp_path):
     data = make_data()
-
-    class Teacher:
-        image_shape = (8, 8, 3)
-        sizes = {"logits": 2, "features": 2}  # noqa: RUF012
-
-        def answer(self, images):
-            return {
-                "logits": np.tile([[2.0, 0.0]], (len(images), 1)),
-                "features": np.ones((len(images), 2)),
-            }
-
-    store_answers(Teacher(), data, tmp_path / "answers", WHOLE)
     shared = {"label_smoothing": 0.0, "augmentation": Augmentation(crop=0, flip=False)}
-    task = ImageClassification(
-        teacher=str(tmp_path / "answers"), teacher_share=0.25, temperature=2.0, **shared
-    )
+    task = ImageClassification(teacher=str(folder), teacher_share=0.25, temperature=2.0, **shared)
     found, model = first_loss(task, data, tmp_path / "run")
     images, labels = data.train.arrays()
     logits = model.predict(images, verbose=0).astype("float64")
@@ -139,7 +110,7 @@ def test_loss_of_a_batch_with_stored_answers(tmp_path):
         logits = logits - logits.max(-1, keepdims=True)
         return -(rows * (logits - np.log(np.exp(logits).sum(-1, keepdims=True)))).sum(-1).mean()
 
-    soft = np.exp([1.0, 0.0]) / np.exp([1.0, 0.0]).sum()
+    soft = np.exp([0.0, 4.5]) / np.exp([0.0, 4.5]).sum()  # what the teacher says, at temperature 2
     expected = 0.75 * cross_entropy(np.eye(2)[labels], logits)
     expected += 0.25 * 4 * cross_entropy(soft[None], logits / 2)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
@@ -151,10 +122,7 @@ def test_loss_of_a_batch_with_stored_answers(tmp_path):
 @pytest.mark.eager
 def test_model_learns_features_and_the_run_resumes(tmp_path):
     teacher, data = random_teacher(tmp_path, dim=12), make_data()
-    store_answers(KerasTeacher(tmp_path), data, tmp_path / "answers", Views(count=2))
-    task = ImageClassification(
-        teacher=str(tmp_path / "answers"), teacher_share=0.5, feature_weight=1.0
-    )
+    task = ImageClassification(teacher=str(tmp_path), teacher_share=0.5, feature_weight=1.0)
     recipe = Recipe(epochs=3, batch_size=4, learning_rate=0.01, task=task, pipeline="host")
 
     class Stop(keras.callbacks.Callback):
@@ -207,46 +175,6 @@ def test_teacher_of_another_size_sees_scaled_images(tmp_path):
     same = np.full((1, 16, 16, 3), 77, "float32")
     for ours, theirs in zip(answer(teacher, images), answer(teacher, same), strict=True):
         np.testing.assert_allclose(to_numpy(ours), to_numpy(theirs), atol=1e-5)
-
-
-@pytest.mark.once
-def test_onnx_teacher(tmp_path):
-    import onnx
-    from onnx import TensorProto, helper, numpy_helper
-
-    matrix = np.arange(6, dtype="float32").reshape(3, 2)
-    graph = helper.make_graph(
-        [
-            helper.make_node("ReduceMean", ["images", "axes"], ["features"], keepdims=0),
-            helper.make_node("MatMul", ["features", "matrix"], ["logits"]),
-        ],
-        "teacher",
-        [helper.make_tensor_value_info("images", TensorProto.FLOAT, ["batch", 4, 4, 3])],
-        [
-            helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["batch", 2]),
-            helper.make_tensor_value_info("features", TensorProto.FLOAT, ["batch", 3]),
-        ],
-        [
-            numpy_helper.from_array(np.array([1, 2], "int64"), "axes"),
-            numpy_helper.from_array(matrix, "matrix"),
-        ],
-    )
-    opset = [helper.make_opsetid("", 18)]
-    onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=9), tmp_path / "a.onnx")
-    teacher = open_teacher(tmp_path / "a.onnx", threads=1)
-    assert isinstance(teacher, OnnxTeacher)
-    assert teacher.image_shape == (4, 4, 3)
-    assert teacher.sizes == {"logits": 2, "features": 3}
-    images = np.random.default_rng(0).uniform(0, 255, (5, 4, 4, 3)).astype("float32")
-    found = teacher.answer(images)
-    means = images.mean(axis=(1, 2))
-    np.testing.assert_allclose(found["features"], means, rtol=1e-2)  # perhaps in bfloat16
-    np.testing.assert_allclose(found["logits"], means @ matrix, rtol=1e-2)
-    (tmp_path / "b.onnx").write_bytes(b"no model")
-    with pytest.raises(ValueError, match=r"b\.onnx: not an ONNX file"):
-        open_teacher(tmp_path / "b.onnx")
-    with pytest.raises(ValueError, match="no such file"):
-        open_teacher(tmp_path / "c.onnx")
 
 
 @pytest.mark.once

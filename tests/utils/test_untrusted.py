@@ -91,7 +91,6 @@ OUTPUTS = [
     ("check_data", ["photos", "--out", "photos/check"]),
     ("similar", ["q.png", "--data", "photos", "--out", "link/sheet.png"]),
     ("visualize", ["m", "--data", "photos", "--out", "photos/pictures"]),
-    ("teach", ["t.onnx", "--data", "photos", "--out", "photos/answers"]),
     ("compare", ["gmlp_n4_32", "--data", "photos", "--out", "photos/compare"]),
 ]
 
@@ -110,7 +109,6 @@ EMPTY = [
     ("calibrate", ["m", "--data", ""]),
     ("export", ["m", "--data", ""]),
     ("convert", ["m", "--out", ""]),
-    ("teach", ["t.onnx", "--data", "photos", "--out", ""]),
     ("compare", ["gmlp_n4_32", "--data", ""]),
 ]
 

@@ -14,7 +14,7 @@ REQUESTED = 64  # samples that are requested from the disk at a time
 PREPARED = 2**30  # bytes of batches that are augmented at a time, and of those prepared ahead
 
 
-def training_batches(data, batch_size, augmentation=None, position=0, answers=None):
+def training_batches(data, batch_size, augmentation=None, position=0):
     """Returns shuffled, augmented batches of the training split; one iteration is one epoch.
 
     The same seed gives the same batches in every epoch, also when a run resumes at a `Position`.
@@ -29,13 +29,10 @@ def training_batches(data, batch_size, augmentation=None, position=0, answers=No
         position: A `Position`, with `epochs` for `mix_from` above 0 or `mix_until` below 1; or the
             seed of a new run. A share reads and decodes no other samples, except that data which
             fit in memory are read whole.
-        answers: `Answers` of a teacher to views of these images, or `None`. The batches then show
-            one view after the other, epoch by epoch, without the augmentation's crop and flip.
 
     Returns:
         A `tf.data.Dataset` of (float32 images in [0, 255], labels). Labels are class indices, or
-        rows of probabilities with MixUp or CutMix; of sets of labels rows of 0 and 1. With answers
-        they are a dict of `labels`, `logits` and, if stored, `features`.
+        rows of probabilities with MixUp or CutMix; of sets of labels rows of 0 and 1.
 
     Raises:
         ValueError: If `batch_size` is below 1 or does not split into shares, or an image cannot be
@@ -51,8 +48,6 @@ def training_batches(data, batch_size, augmentation=None, position=0, answers=No
         position = Position(position)
     share, step = position.share, position.step
     augmentation = augmentation or Augmentation(crop=0, flip=False)
-    if answers is not None:
-        augmentation = answers.without_views(augmentation)
     if (augmentation.mix_from, augmentation.mix_until) == (0, 1):
         mixed = range(2**62)
     elif position.epochs is None:
@@ -73,8 +68,6 @@ def training_batches(data, batch_size, augmentation=None, position=0, answers=No
     scale, split = augmentation.resized_crop, data.train.keep()
     in_memory = split.fits_in_memory()
     read, request = split.reader(scale), split.requester()
-    attach = None if answers is None else answers.attacher(size, data.image_shape[:2])
-
     mirrored = tf.constant(first_mirrored(size)) if augmentation.alternating_flip else None
 
     def indices_of(key):
@@ -84,29 +77,24 @@ def training_batches(data, batch_size, augmentation=None, position=0, answers=No
             lambda i: tf.random.experimental.index_shuffle(share.take(i), key, size - 1)
         )
 
-    def batches_of(key, number):
-        indices = samples = indices_of(key)
+    def batches_of(key):
+        samples = indices = indices_of(key)
         if scale:
             samples = indices.enumerate(step).map(
                 lambda i, batch: (batch, share.take(draw_windows(fold_in(key, i), batch_size)))
             )
         if in_memory and not scale:
-            batches = indices.map(read)  # gathers a batch at once
-        else:
-            samples = samples.unbatch()
-            if request:
-                samples = _request_first(samples, request)
-            batches = samples.map(read, READERS).batch(rows, drop_remainder=True)
-        if attach is None:
-            return batches
-        pairs = tf.data.Dataset.zip((indices, batches))
-        return pairs.map(lambda i, batch: attach(number - 1, i, *batch))
+            return indices.map(read)  # gathers a batch at once
+        samples = samples.unbatch()
+        if request:
+            samples = _request_first(samples, request)
+        return samples.map(read, READERS).batch(rows, drop_remainder=True)
 
     def with_keys(number):
         # Every batch draws from its own key and depends on no earlier draw.
         key = fold_in(root, number)
         mixing = (number > mixed.start) & (number <= mixed.stop)  # numbers begin at 1
-        batches = batches_of(key, number).enumerate(step)
+        batches = batches_of(key).enumerate(step)
         batches = batches.map(lambda i, batch: (fold_in(key, i), *batch, mixing))
         if mirrored is None:
             return batches

@@ -55,9 +55,9 @@ RUN = f"""\
     file, a file of published weights, or hf-hub:NAME; resized to the images, with a new head if the
     classes differ; none trains from scratch; default: for a folder, table or packed set without
     --model, the included gmlp_photo_64, which knows photographs
---teacher RUN|ANSWERS  distillation: a run's folder, the name of an included model or a .keras file
-    whose answers join the labels, or a folder of stored answers, see teach.py; change how by --set
-    teacher_share=0.5, teaching=hard or token, temperature=2, feature_weight=1
+--teacher RUN  distillation: a run's folder, the name of an included model or a .keras file whose
+    answers join the labels; change how by --set teacher_share=0.5, teaching=hard or token,
+    temperature=2, feature_weight=1
 --freeze  train only the head{DATA.replace("PATH!", "PATH=digits")}\
 --out DIR  default: runs/PRESET-DATA
 --recipe RECIPE  quick, standard, long, finetune, resolution, imagenet, airbench; default: quick, or
