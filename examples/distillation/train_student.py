@@ -11,7 +11,6 @@ added. A run that was stopped resumes after its last epoch when the command is r
 import argparse
 import dataclasses
 import json
-import re
 from pathlib import Path
 
 import keras
@@ -19,11 +18,10 @@ import numpy as np
 from pictures import Pictures, Teacher
 
 import keras_gmlp
-from keras_gmlp.models.structure import features, learned_weights
+from keras_gmlp.models.structure import features
 from keras_gmlp.objectives.optimizers import make_optimizer
 from keras_gmlp.tasks.teacher import features_loss
-
-STEM = re.compile(r"(stem/(?:convolution|norm)_)(\d+)")
+from keras_gmlp.weights import transfer
 
 
 class Batches(keras.utils.PyDataset):
@@ -91,23 +89,12 @@ def fit_teacher_head(source):
 
 
 def build_student(options):
-    """Builds the model; weights of another one of the same names and shapes are its start."""
+    """Builds the model, with the weights of another one of any image size as its start."""
     student = keras_gmlp.build(options.model, **json.loads(options.set_model))
     if options.weights:
         start = keras_gmlp.load_model(options.weights, compile=False)
-        known, own = learned_weights(start), learned_weights(student)
-        # A convolution more in the stem is the first one: the others keep their channels.
-        more = count_convolutions(student) - count_convolutions(start)
-        names = {path: STEM.sub(lambda m: f"{m[1]}{int(m[2]) - more}", path) for path in own}
-        same = [p for p, n in names.items() if n in known and known[n].shape == own[p].shape]
-        for path in same:
-            own[path].assign(known[names[path]])
-        print(f"{len(same)} of {len(own)} weights begin as those of {options.weights}")
+        print(transfer(start, student))
     return student
-
-
-def count_convolutions(model):
-    return len(getattr(model.get_layer("stem"), "convolutions", []))
 
 
 def main(arguments=None):
@@ -115,7 +102,7 @@ def main(arguments=None):
     parser.add_argument("sources", nargs="+", metavar="FOLDER=SHARE")
     parser.add_argument("--model", required=True, help="preset, such as gmlp_photo_64")
     parser.add_argument("--set-model", default="{}", metavar="JSON", help="further arguments of it")
-    parser.add_argument("--weights", help="a run or an included model, the start")
+    parser.add_argument("--weights", help="a run, an included model or a .keras file to start from")
     parser.add_argument("--teacher", help="ONNX file: views are new each time, nothing is stored")
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--batch-size", type=int, default=128)
