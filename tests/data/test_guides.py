@@ -118,25 +118,21 @@ def test_forms_of_tables(tmp_path):
         "UTF-8": "text,label\né,a\nö,b\n",
         "UTF-8 with a byte order mark": "\ufefftext,label\né,a\nö,b\n",
         "UTF-16": "text,label\né,a\nö,b\n",
-        "a NUL character": "text,label\né,a\n\0,b\n",
-        "Latin-1": "text,label\né,a\nö,b\n",
         ";": "text;label\né;a\nö;b\n",
         "a tab between the columns": "text\tlabel\né\ta\nö\tb\n",
         '"': 'text,label\n"é,a\nö,b\n',
-        "a column twice": "text,label,text\né,a,x\nö,b,x\n",
         "no header": "é,a\nö,b\n",
     }
     path = tmp_path / "a.csv"
     rows = {key: outcome for (key, *_), outcome in table("text.md", "| file | is |")}
     assert set(rows) == set(contents)
     for key, outcome in rows.items():
-        encoding = key if key in ("UTF-16", "Latin-1") else "UTF-8"
+        encoding = key if key == "UTF-16" else "UTF-8"
         path.write_text(contents[key], encoding)
         if outcome == "read":
             assert load_text(path, test=path).test.texts == ["é", "ö"]
         else:
-            word = next((word for word in ("line", "header") if word in outcome), "twice")
-            with pytest.raises(ValueError, match=word):
+            with pytest.raises(ValueError, match=outcome.split()[-1]):
                 load_text(path)
 
 
