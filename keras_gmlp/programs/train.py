@@ -45,10 +45,10 @@ def list_runs(options):
     return [settings] if options.folds is None else fold_settings(settings, options.folds)
 
 
-def train(options, settings, callbacks):
+def train(options, settings):
     """Trains and exports; returns the metrics."""
     export = not options.no_export and options.folds is None
-    return train_run(options, settings, callbacks, introduce, warn_of_duplicates, export)
+    return train_run(options, settings, introduce, warn_of_duplicates, export)
 
 
 def introduce(prepared):

@@ -120,13 +120,13 @@ def read_settings(options):
     return kind.from_command(read_options(options))
 
 
-def train(options, settings, callbacks):
+def train(options, settings):
     """Prepares the text and the model, and trains; returns the metrics."""
     from keras_gmlp.training.processes import run_once
 
     if options.text:
         run_once(lambda: prepare_text(options, settings))
-    return train_run(options, settings, callbacks, introduce, warn_of_data)
+    return train_run(options, settings, introduce, warn_of_data)
 
 
 def prepare_text(options, settings):

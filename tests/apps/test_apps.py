@@ -213,13 +213,3 @@ def test_run_survives_sigkill(tmp_path):
     assert load_app("train").main(given) == 0
     assert rows() == ["0", "1"]
     assert json.loads((tmp_path / "metrics.json").read_text())["epochs"] == 2
-
-
-def test_callbacks_of_the_user_are_found_in_the_current_folder(tmp_path, monkeypatch):
-    source = "import keras\n\n\nclass Logger(keras.callbacks.Callback):\n    pass\n"
-    (tmp_path / "own_logger.py").write_text(source)
-    monkeypatch.chdir(tmp_path)
-    options = load_app("train").main.parse(["--callback", "own_logger:Logger"])
-    (callback,) = load_app("training").make_callbacks(options)
-    assert type(callback).__name__ == "Logger"
-    assert str(tmp_path) not in sys.path

@@ -1,11 +1,9 @@
-"""The frame of the programs that train: options, checks of the usage, callbacks, how to resume."""
+"""The frame of the programs that train: options, checks of the usage, how to resume."""
 
 import argparse
 import contextlib
 import functools
-import importlib.util
 import json
-import os
 import sys
 from pathlib import Path
 
@@ -25,8 +23,6 @@ TRAINING = f"""\
 {PROCESSES}\
 --checkpoint-minutes M  save a checkpoint within an epoch, too, when the last one is that old, so
     that a killed run loses no more; default: at the end of each epoch only
---callback MODULE:CLASS*  a keras.callbacks.Callback, made without arguments, such as a logger in
-    my_logger.py here: my_logger:Logger; may be repeated
 --restart  delete the run in OUT and start
 --tensorboard  log to OUT/tensorboard
 --json  print the metrics as JSON, no progress
@@ -45,7 +41,6 @@ def make_program(name, description, usage, list_runs, train, report, check=None,
     settings |= {
         "devices": {"type": _count_or_all},
         "checkpoint_minutes": {"type": _minutes},
-        "callback": {"type": _callback, "dest": "callbacks"},
     }
 
     def train_and_report(options):
@@ -68,31 +63,6 @@ def _minutes(text):
     raise argparse.ArgumentTypeError(f"expected a number above 0; received {text!r}")
 
 
-def _callback(text):
-    """Returns the name of a callback whose module can be found, without importing it."""
-    name, _, attribute = text.partition(":")
-    if not name or not attribute:
-        raise argparse.ArgumentTypeError(f"expected MODULE:CLASS; received {text!r}")
-    with _modules_here(text, argparse.ArgumentTypeError):
-        package = name.partition(".")[0]
-        if importlib.util.find_spec(package) is None:
-            raise ModuleNotFoundError(name=package)
-    return text
-
-
-@contextlib.contextmanager
-def _modules_here(text, error):
-    """Finds modules in the current folder too, as `python -m` does; explains a missing one."""
-    sys.path.insert(0, os.getcwd())
-    try:
-        yield
-    except ModuleNotFoundError as missing:
-        place = "neither in this folder nor installed"
-        raise error(f"{text}: no module {missing.name}, {place}.") from None
-    finally:
-        sys.path.pop(0)
-
-
 def train_runs(options, train):
     """Trains `options.runs`; returns their metrics, and the folder of the run or of all of them."""
     import_tensorflow()
@@ -106,7 +76,6 @@ def train_runs(options, train):
         devices = {"devices": options.devices, "model_parallel": options.model_parallel}
         check_devices(**devices, batch_size=recipe.batch_size)
         check_agreement({**recipe.settings(), **runs[0].record(), **devices})
-        callbacks = [make_callbacks(options) for _ in runs]
         if "precision" not in runs[0].changes:
             precision = choose_precision(None if options.restart else runs[0].directory)
             runs = [settings.with_changes(precision=precision) for settings in runs]
@@ -115,28 +84,10 @@ def train_runs(options, train):
     directory = places[0] if len(places) == 1 else str(Path(places[0]).parent)
     try:
         with use_devices(**devices):
-            results = [train(options, *run) for run in zip(runs, callbacks, strict=True)]
+            results = [train(options, settings) for settings in runs]
     except KeyboardInterrupt:
         raise KeyboardInterrupt(how_to_resume(options, directory, places)) from None
     return results, directory
-
-
-def make_callbacks(options):
-    """Returns the callbacks of `--callback`; a `ValueError` says why one cannot be made."""
-    import keras
-
-    callbacks = []
-    for text in options.callbacks:
-        name, _, attribute = text.partition(":")
-        with _modules_here(f"--callback {text}", ValueError):
-            module = importlib.import_module(name)
-        if not hasattr(module, attribute):
-            raise ValueError(f"--callback {text}: the module has no {attribute}.")
-        found = getattr(module, attribute)
-        if not isinstance(found, type) or not issubclass(found, keras.callbacks.Callback):
-            raise ValueError(f"--callback {text}: expected a subclass of keras.callbacks.Callback.")
-        callbacks.append(found())
-    return callbacks
 
 
 def how_to_resume(options, place, directories):
@@ -151,7 +102,7 @@ def how_to_resume(options, place, directories):
     return f"stopped; {place} keeps the last checkpoint. {command} resumes the run."
 
 
-def train_run(options, settings, callbacks, introduce, warn, export=False):
+def train_run(options, settings, introduce, warn, export=False):
     """Introduces a run, warns of its data, trains it; returns the metrics."""
     from keras_gmlp.runs.prepare import prepare
     from keras_gmlp.runs.run import train_prepared
@@ -173,7 +124,6 @@ def train_run(options, settings, callbacks, introduce, warn, export=False):
         restart=options.restart,
         tensorboard=options.tensorboard,
         checkpoint_minutes=options.checkpoint_minutes,
-        callbacks=callbacks,
         verbose=0 if options.json else 1 if interactive else 2,
     )
     if complete:
