@@ -28,7 +28,7 @@ examples:
 
 The folder receives model.keras with class names and preprocessing. Classify with it
 (apps/classify.py --model FOLDER) or train it further (apps/train.py --weights FOLDER). A text
-model gets its tokenizer, too; apps/fill_mask.py, classify_text.py and answer.py take it.
+model gets its tokenizer, too; apps/fill_mask.py and classify_text.py take it.
 """
 
 
@@ -122,7 +122,7 @@ def convert_text(options, path):
     opened, opens = text_folder.open_text_model(options.source), None
     if path.suffix == ".safetensors":
         opens = text_folder.write_text_folder(opened, path)
-        if opens and opened.confidence != Confidence():
+        if opened.confidence != Confidence():
             warn(f"{path}: transformers has no temperature; its probabilities are not calibrated.")
     else:
         text_folder.save_text_model(opened, path)

@@ -11,8 +11,8 @@ from check_layer import to_numpy
 from refused import refused
 
 from keras_gmlp.inference import text as text_inference
-from keras_gmlp.models.language_families import BERT, aMLP, gMLP
-from keras_gmlp.models.language_model import encoder, text_classifier
+from keras_gmlp.models.language_families import BERT, gMLP
+from keras_gmlp.models.language_model import encoder
 from keras_gmlp.programs import convert
 from keras_gmlp.runs.prepare import prepare
 from keras_gmlp.runs.text import FineTuningSettings
@@ -137,8 +137,8 @@ def test_each_class_in_and_out(publish, transformers, tmp_path, name):
     model, tokenizer = load_bert(folder)
     assert tokenizer.size == len(WORDS)
     assert_equal_logits(model, expected)
-    if name == "BertModel":
-        with refused(r"has no head .* --weights"):
+    if name in ("BertModel", "BertForQuestionAnswering"):
+        with refused("load_bert"):
             open_text_model(folder)
         return
     opened = open_text_model(folder)
@@ -200,33 +200,11 @@ def test_fine_tuning_starts_from_each_class(publish, tmp_path, name):
     assert {row["label"] for row in opened.classify("the head")} == {"odd", "even"}
 
 
-@pytest.mark.parametrize("build", [gMLP, aMLP])
-def test_models_of_this_package_have_their_own_form(tokenizer, tmp_path, build):
-    model = build(tokenizer.size, dim=16, depth=2, hidden_dim=32, max_length=16)
-    labels = ("no", "yes")
-    opened = text_inference.from_keras(text_classifier(model, 2), tokenizer, labels)
-    path = tmp_path / "own" / "model.safetensors"
-    assert write_text_folder(opened, path) is None
-    assert json.loads((tmp_path / "own" / "config.json").read_text())["model_type"] == "keras_gmlp"
-    again = open_text_model(tmp_path / "own")
-    assert again.labels == labels
-    assert again.classify("the bad head") == opened.classify("the bad head")
-    assert (again.length, again.pairs) == (16, None)
-    saved = save_text_model(again, tmp_path / "saved" / "model.keras")
-    assert text_inference.load(saved).classify("the head") == opened.classify("the head")
-
-
-def test_what_was_calibrated_is_kept(publish, tokenizer, tmp_path, capsys):
-    model = text_classifier(gMLP(tokenizer.size, 16, 1, 32, max_length=16), 2)
-    opened = text_inference.from_keras(model, tokenizer)
-    opened = dataclasses.replace(opened, confidence=Confidence(2.5, 1.0))
-    write_text_folder(opened, tmp_path / "own" / "model.safetensors")
-    again = open_text_model(tmp_path / "own")
-    saved = save_text_model(again, tmp_path / "saved" / "model.keras")
-    assert again.confidence == text_inference.load(saved).confidence == Confidence(2.5, 1.0)
+def test_what_was_calibrated_is_kept(publish, tmp_path, capsys):
     bert = open_text_model(publish("BertForSequenceClassification")[0])
     bert = dataclasses.replace(bert, confidence=Confidence(2.5))
-    save_text_model(bert, tmp_path / "bert" / "model.keras")
+    saved = save_text_model(bert, tmp_path / "bert" / "model.keras")
+    assert text_inference.load(saved).confidence == Confidence(2.5)
     back = str(tmp_path / "back" / "model.safetensors")
     assert convert.main([str(tmp_path / "bert"), "--out", back]) == 0
     assert "its probabilities are not calibrated" in capsys.readouterr().err
@@ -273,11 +251,12 @@ def test_names_of_older_checkpoints_and_a_vocabulary(publish, tmp_path):
         assert [tokenizer.tokens[i] for i in tokenizer.encode("Café").ids[1:-1]] == [word]
 
 
-def test_a_bert_with_norms_before_the_branches_has_its_own_form(tokenizer, tmp_path):
-    opened = text_inference.from_keras(BERT(tokenizer.size, 16, 2, 2, max_length=16), tokenizer)
-    assert write_text_folder(opened, tmp_path / "model.safetensors") is None
-    text = "the [MASK] head"
-    assert open_text_model(tmp_path).fill_mask(text) == opened.fill_mask(text)
+def test_only_an_original_bert_becomes_a_folder(tokenizer, tmp_path):
+    for model in (BERT(tokenizer.size, 16, 2, 2, max_length=16), gMLP(tokenizer.size, 16, 1, 32)):
+        opened = text_inference.from_keras(model, tokenizer)
+        with refused("not an original BERT"):
+            write_text_folder(opened, tmp_path / "own" / "model.safetensors")
+    assert not (tmp_path / "own").exists()
 
 
 def test_a_bert_of_ours_without_segments(tokenizer, transformers, tmp_path):
@@ -333,13 +312,3 @@ def test_folder_without_a_head_or_any_model(publish, tmp_path):
         load_bert(tmp_path)
     with refused(r"no such folder; expected one with config\.json"):
         load_bert(tmp_path / "nowhere")
-
-
-def test_damaged_config_of_our_own_form(tokenizer, tmp_path):
-    opened = text_inference.from_keras(gMLP(tokenizer.size, 16, 1, 32, max_length=16), tokenizer)
-    write_text_folder(opened, tmp_path / "model.safetensors")
-    config = json.loads((tmp_path / "config.json").read_text())
-    for broken in ({**config, "model": {"class_name": "os.system"}}, {"model_type": "keras_gmlp"}):
-        (tmp_path / "config.json").write_text(json.dumps(broken))
-        with refused(r"not a config\.json that apps/convert\.py wrote"):
-            open_text_model(tmp_path)
