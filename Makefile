@@ -19,7 +19,7 @@ web: $(VENV)/.core $(LITERT)
 ON_PYTORCH := tests/benchmark tests/comparison tests/runs tests/weights tests/test_records.py \
 	tests/analysis/test_texts.py \
 	$(addprefix tests/apps/test_, evaluate_sizes.py full_disk.py own_images.py text_apps.py) \
-	$(addprefix tests/evaluation/test_, cloze.py flops.py label_images.py retrieval.py text.py) \
+	$(addprefix tests/evaluation/test_, cloze.py flops.py label_images.py text.py) \
 	$(addprefix tests/training/test_, damaged_runs.py model_card.py) \
 	$(addprefix tests/models/test_, backends.py convnet.py features.py folding.py precision.py \
 	presets.py structure.py torch_convolutions.py)

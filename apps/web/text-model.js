@@ -1,20 +1,15 @@
-// Runs text models: fills masks, classifies texts and answers questions as
-// keras_gmlp.inference.text does.
+// Runs text models: fills masks and classifies texts as keras_gmlp.inference.text does.
 
 import { Tensor } from "@litertjs/core";
 import { isKnown, readConfidence } from "./confidence.js";
 import { openModel, rank, softmax } from "./model.js";
-import { bestSpans, makeWindows, MAX_ANSWER } from "./spans.js";
 import { shorten, Tokenizer } from "./tokens.js";
 
 const MASKS = 8; // places that a masked language model predicts in a run
-const LONGEST_QUESTION = 64; // tokens
-const BEST = 20; // answers that share the probability
 
 const INPUTS = {
   masked_lm: ["mask_positions", "token_ids"],
   text_classification: ["token_ids"],
-  question_answering: ["token_ids"],
 };
 
 // Fetches and compiles a text model from the list.
@@ -75,7 +70,7 @@ class TextModel {
     const logits = await this.logits(ids);
     const known = isKnown(logits, this.confidence);
     const ranked = rank(logits, this.labels, this.labels.length, this.confidence.temperature);
-    return { ranked, known, note: this.#cutNote("text", total + this.length - room, this.length) };
+    return { ranked, known, note: this.#cutNote(total + this.length - room, this.length) };
   }
 
   // Returns { masks, note }; each mask is { start, stop, words: [{ word, probability }] }, its place
@@ -104,32 +99,12 @@ class TextModel {
         masks.push({ start: whole[place].start, stop: whole[place].stop, words });
       });
     }
-    return { masks, note: this.#cutNote("text", whole.length + 2, this.length) };
+    return { masks, note: this.#cutNote(whole.length + 2, this.length) };
   }
 
-  // Returns { answers: [{ start, stop, probability }], note } with the most probable answer first;
-  // each answer is context.slice(start, stop).
-  async answers(question, context, top) {
-    const most = Math.min(LONGEST_QUESTION, this.length - MAX_ANSWER - 4);
-    const asked = this.tokenizer.encode(question);
-    const tokens = this.tokenizer.encode(context);
-    const windows = makeWindows(asked.slice(0, most), tokens, this.tokenizer, this.length);
-    for (const window of windows) {
-      const logits = await this.logits(window.ids);
-      window.starts = logits.subarray(0, this.length);
-      window.ends = logits.subarray(this.length);
-    }
-    const { spans, none } = bestSpans(windows, context, tokens, BEST);
-    const scores = softmax([...spans.map(({ score }) => score), none]);
-    const answers = spans
-      .map(({ start, stop }, i) => ({ start, stop, probability: scores[i] }))
-      .slice(0, top);
-    return { answers, note: this.#cutNote("question", asked.length, most) };
-  }
-
-  #cutNote(what, tokens, most) {
+  #cutNote(tokens, most) {
     if (tokens <= most) return "";
-    return `The ${what} has ${tokens} tokens, the model takes ${most}; the end was cut.`;
+    return `The text has ${tokens} tokens, the model takes ${most}; the end was cut.`;
   }
 }
 

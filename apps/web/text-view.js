@@ -6,12 +6,10 @@ const KINDS = {
   masked_lm: "Fills in [MASK] with the most probable words; press one to write it.",
   text_classification: "Classifies a text.",
   pairs: "Classifies a pair of texts.",
-  question_answering: "Finds the answer to a question in the text.",
 };
 
 // Shows the fields that a kind of model reads.
 export function showFields(kind) {
-  at("question-field").hidden = kind !== "question_answering";
   at("pair-field").hidden = kind !== "pairs";
   at("insert-mask").hidden = kind !== "masked_lm";
   at("text-caption").textContent = kind === "pairs" ? "First text" : "Text";
@@ -44,7 +42,7 @@ export function showResult(result, fill) {
     at("text-answer").textContent = result.missing;
     return;
   }
-  const shown = { classes, masks, answers }[result.kind](result, fill);
+  const shown = { classes, masks }[result.kind](result, fill);
   at("text-results").replaceChildren(...shown);
   at("text-note").textContent = result.note;
   at("text-time").textContent = time(result.time);
@@ -75,22 +73,6 @@ function masks({ masks, text }, fill) {
     const title = masks.length > 1 ? [element("h2", `[MASK] ${number + 1}`)] : [];
     return [...title, list(items)];
   });
-}
-
-function answers({ text, answers }) {
-  if (!answers.length) {
-    headline("No answer in the text");
-    return [];
-  }
-  const named = answers.map(({ start, stop, probability }) => ({
-    label: text.slice(start, stop),
-    probability,
-  }));
-  headline(named[0].label);
-  const { start, stop } = answers[0];
-  const passage = element("p", "", "passage");
-  passage.append(text.slice(0, start), element("mark", named[0].label), text.slice(stop));
-  return [passage, bars(named)];
 }
 
 function headline(text) {

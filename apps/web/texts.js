@@ -6,7 +6,6 @@ import * as view from "./text-view.js";
 import { at, listModels } from "./view.js";
 
 const TOP = 5; // words for a mask
-const ANSWERS = 3;
 const PAUSE = 150; // milliseconds without typing before the model runs
 
 const EXAMPLES = {
@@ -23,22 +22,6 @@ const EXAMPLES = {
   pairs: [
     { text: "The company said profits rose in May.", pair: "In May profits rose, the firm said." },
     { text: "The company said profits rose in May.", pair: "The firm was founded in May." },
-  ],
-  question_answering: [
-    {
-      question: "Who built the first lighthouse?",
-      text:
-        "The harbour is older than the town. The first lighthouse was built by the merchant Anna " +
-        "Berg in 1742, and it burned down twenty years later. The present one, of stone, dates " +
-        "from 1801 and is 31 metres high.",
-    },
-    {
-      question: "How high is the present lighthouse?",
-      text:
-        "The harbour is older than the town. The first lighthouse was built by the merchant Anna " +
-        "Berg in 1742, and it burned down twenty years later. The present one, of stone, dates " +
-        "from 1801 and is 31 metres high.",
-    },
   ],
 };
 
@@ -59,7 +42,7 @@ export function start(models) {
     return new Map(list.map((model) => [model.name, model]));
   });
   listed.catch(() => {}); // answer() reports it
-  for (const id of ["text", "pair", "question"]) {
+  for (const id of ["text", "pair"]) {
     at(id).addEventListener("input", () => {
       typed = true;
       clearTimeout(timer);
@@ -126,23 +109,18 @@ function showExample() {
   const examples = EXAMPLES[shownFor];
   if (!examples) return;
   example = (example + 1) % examples.length;
-  const { text, pair = "", question = "" } = examples[example];
+  const { text, pair = "" } = examples[example];
   at("text").value = text;
   at("pair").value = pair;
-  at("question").value = question;
   typed = false;
 }
 
 // Returns what the view shows: { kind, ..., note, milliseconds }, or { missing } with a hint.
 async function run(model) {
-  const [text, pair, question] = ["text", "pair", "question"].map((id) => at(id).value);
+  const [text, pair] = ["text", "pair"].map((id) => at(id).value);
   const began = performance.now();
   const finish = (kind, result) => ({ kind, text, ...result, time: performance.now() - began });
   if (!text.trim()) return { missing: "Write a text." };
-  if (model.task === "question_answering") {
-    if (!question.trim()) return { missing: "Write a question." };
-    return finish("answers", await model.answers(question, text, ANSWERS));
-  }
   if (model.task === "masked_lm") {
     const result = await model.fillMask(text, TOP);
     if (result.masks.length) return finish("masks", result);

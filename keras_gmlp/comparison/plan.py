@@ -7,7 +7,6 @@ import statistics
 from pathlib import Path
 
 from keras_gmlp.comparison.workers import Workers, available_cores
-from keras_gmlp.data.text.squad import has_questions
 from keras_gmlp.runs.queue import read_plan
 from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings, short_task
 from keras_gmlp.training.run_directory import has_progress, read_history, read_metrics
@@ -27,26 +26,18 @@ class Measure:
     key: str  # in metrics.json
     factor: float = 100.0  # from there to the table
     floor: str | None = None  # key in the scores of `compute_floors`, if it has any
-    published: tuple | None = None  # name and score of a classifier without a network
 
 
 ACCURACY = Measure("accuracy (%)", "test_accuracy", floor="accuracy")
 PERPLEXITY = Measure("perplexity", "test_perplexity", 1.0)
-ANSWERS = Measure("F1 (%)", "test_f1", 1.0)
-REGRESSION = ("logistic regression, arXiv 1606.05250", 51.0)
-MATTHEWS = ("Matthews correlation (x 100)", "test_matthews_correlation")
-MEASURES = {
-    "cola": Measure(*MATTHEWS, floor="matthews_correlation"),
-    "squad": dataclasses.replace(ANSWERS, published=REGRESSION),
-}
+MATTHEWS = Measure(
+    "Matthews correlation (x 100)", "test_matthews_correlation", floor="matthews_correlation"
+)
 
 
 def measure_of(task):
     """Returns the `Measure` of a task."""
-    name = short_task(task).removesuffix("-v1.1")
-    if name in MEASURES:
-        return MEASURES[name]
-    return ANSWERS if has_questions(task) else ACCURACY
+    return MATTHEWS if short_task(task) == "cola" else ACCURACY
 
 
 class PlannedRun:

@@ -6,7 +6,6 @@ from keras_gmlp.data.text.chosen_splits import TextSource
 from keras_gmlp.evaluation.images import write_predictions
 from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.tasks.scores import Predictions
-from keras_gmlp.utils.csv_tables import write_table
 from keras_gmlp.utils.files import write_json
 
 
@@ -20,7 +19,6 @@ def evaluate_texts(
     validation=0.0,
     data_dir=None,
     limit=None,
-    threshold=None,
 ):
     """Scores text models of one task on the same data.
 
@@ -28,22 +26,16 @@ def evaluate_texts(
 
     Args:
         models: A list of `inference.TextModel`.
-        name: For classifiers, labelled texts as `load_text` takes them; for models for questions, a
-            set or file as `load_squad` takes it, such as `"squad/v2.0"`; for language models, a
-            text file or the folder of a prepared corpus, whose validation text is taken.
+        name: For classifiers, labelled texts as `load_text` takes them; for language models, a text
+            file or the folder of a prepared corpus, whose validation text is taken.
         split, columns, held_out, validation, data_dir: The part of the data, as
             `apps/evaluate_text.py` chooses it. Language models take none of them.
-        limit: Number of texts, questions or windows of text, drawn with a fixed seed. Defaults to
-            all.
-        threshold: For models for questions, how much the score of no answer must exceed that of the
-            best answer. Defaults to 0 if some questions have no answer, and to an answer to each
-            otherwise.
+        limit: Number of texts or windows of text, drawn with a fixed seed. Defaults to all.
 
     Returns:
         A dict that JSON can hold: `data`, `split`, `task`, `unknown_classes` of the data, which
         were left out, and `models`, a dict of scores for each model; and the predictions of the
-        first model: `Predictions` of a classifier, rows of a table of answers, `None` of a
-        language model.
+        first model: `Predictions` of a classifier, `None` of a language model.
 
     Raises:
         ValueError: If there is no model, the models have several tasks, the data do not fit the
@@ -59,7 +51,7 @@ def evaluate_texts(
     samples, entries = task.load_samples(models, source, split, limit)
     rows, predictions = [], []
     for model in models:
-        scores, found = task.score(model, samples, threshold)
+        scores, found = task.score(model, samples)
         rows.append({"model": str(model.path), **scores})
         predictions.append(found)
     report = {"data": str(name), "split": split, "task": task.name, **entries, "models": rows}
@@ -75,6 +67,3 @@ def write_text_report(directory, report, predictions):
 
         write_predictions(directory / "predictions.csv", predictions, "text")
         plots.draw_predictions(predictions, directory, "texts")
-    elif predictions is not None:
-        table = [predictions[0], *(row.values() for row in predictions)]
-        write_table(directory / "predictions.csv", table)

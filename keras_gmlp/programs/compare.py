@@ -135,18 +135,12 @@ def finish(options, rows, paths, failed, runs, complete):
 
 def find_floors(tasks):
     """Returns what classifiers without a network reach, for the tasks that have any."""
-    from keras_gmlp.comparison.plan import measure_of
     from keras_gmlp.comparison.texts import best_floor
     from keras_gmlp.data.text.labelled_texts import load_text
     from keras_gmlp.evaluation.floors import compute_floors
 
     floors = {}
     for task in tasks:
-        measure = measure_of(task)
-        if measure.published:
-            floors[task] = measure.published
-        if measure.published or not measure.floor:
-            continue
         try:
             floors[task] = best_floor(task, compute_floors(load_text(task)))
         except (ValueError, ImportError) as error:

@@ -1,7 +1,6 @@
-"""Evaluates text models of any format on labelled texts, questions or plain text."""
+"""Evaluates text models of any format on labelled texts or plain text."""
 
 import functools
-import math
 from pathlib import Path
 
 from keras_gmlp.programs import evaluate
@@ -9,20 +8,15 @@ from keras_gmlp.programs.evaluate import percent, spell
 from keras_gmlp.programs.shared import cli
 from keras_gmlp.programs.shared.text_options import COLUMNS, name_columns
 from keras_gmlp.utils.errors import printable
-from keras_gmlp.utils.files import write_json
 
 USAGE = f"""\
 models MODEL+  .tflite or .keras files, folders of runs, or names of included models
---data NAME|PATH!  labelled texts, questions or a text, as the model requires; see below
+--data NAME|PATH!  labelled texts or a text, as the model requires; see below
 --split test|train|validation|all  the texts that apps/train_text.py tests on, those it trains on,
     those it held out with --validation, or all; default: test, or all of a file of your own
 {COLUMNS}\
---threshold T:float  how much the score of no answer must exceed that of the best answer; default: 0
-    if some questions have no answer
---retrieval  rank all texts of the questions in --data for each question, by the vectors of any text
-    model and by word overlap (TF-IDF)
---limit N:count  evaluate on N texts or questions, drawn at random
---out DIR  folder for the report and, without --retrieval, the pictures
+--limit N:count  evaluate on N texts, drawn at random
+--out DIR  folder for the report and the pictures
 --data-dir
 --backend
 --json  print the report as JSON
@@ -30,49 +24,29 @@ models MODEL+  .tflite or .keras files, folders of runs, or names of included mo
 The first model decides what the data are:
   a text classifier       labelled texts: sst2, mrpc, cola, a CSV, TSV or JSON lines file, or a
                           folder with one folder of text files for each class
-  a model for questions   squad, squad/v2.0, xquad/en, a .json file in SQuAD's format or a folder
-                          with such files
   a language model        a text file, or the folder of a prepared text, for its perplexity
 
 Without --split, data that the first run trained on are tested on their held-out part, and any other
 file as a whole.
 Texts of a class that a model does not know are left out and named.
 
-Where some questions have no answer, as in SQuAD 2.0, a model gives none if the score of no answer
-exceeds that of its best answer by more than --threshold. The best threshold is chosen on the same
-questions, as SQuAD's own program does: choose yours on others.
-
---out writes report.json, with all models, and for the first one predictions.csv, and for a
-classifier confusion.png and reliability.png.
+--out writes report.json, with all models, and for the first one, if it is a classifier,
+predictions.csv, confusion.png and reliability.png.
 
 examples:
   apps/evaluate_text.py amlp_nano-sst2 --data sst2
   apps/evaluate_text.py runs/a/model.keras runs/a/model.tflite --data reviews.csv --out evaluation
-  apps/evaluate_text.py runs/amlp_nano-squad --data squad/v2.0 --threshold 1
   apps/evaluate_text.py amlp_nano-wiki --data held_out.txt --limit 500
-  apps/evaluate_text.py amlp_nano-wiki --data squad/v2.0 --retrieval --limit 1000
 
 """
 
 SHARES = ("accuracy", "top5_accuracy", "balanced_accuracy", "calibration_error")
 
-PERCENT = ("exact_match", "f1", "answerable_f1", "unanswerable_f1", "best_f1")  # as SQuAD prints
-
 HIDDEN = ("classes", "confusion", "model", "cut")
 
 
 def check(options):
-    if options.threshold is not None and not math.isfinite(options.threshold):
-        raise cli.UsageError(f"--threshold must be a number; received {options.threshold}")
     evaluate.check_outputs(options, options.test)
-    if options.retrieval:
-        from keras_gmlp.data.text.squad import require_questions
-
-        if options.label or options.column or options.threshold is not None:
-            names = "--column, --label and --threshold"
-            raise cli.UsageError(f"{names}: not for --retrieval. Leave them out")
-        with cli.usage_errors():
-            require_questions(options.data)
 
 
 def run(options):
@@ -80,46 +54,25 @@ def run(options):
 
     if options.out:  # here, so that a useless path fails before the work
         Path(options.out).mkdir(parents=True, exist_ok=True)
-        if not options.retrieval:
-            require("matplotlib", "a report with pictures", "demo")
+        require("matplotlib", "a report with pictures", "demo")
     with cli.quiet():
         from keras_gmlp.evaluation import text as text_evaluation
         from keras_gmlp.inference import text as text_inference
-        from keras_gmlp.inference.similarity import find_features
         from keras_gmlp.tasks.registry import find_task
 
-        choose = find_features if options.retrieval else str  # a file that has vectors
-        models = [text_inference.load(choose(path)) for path in options.models]
+        models = [text_inference.load(path) for path in options.models]
     task = find_task(models[0].task)
-    if options.retrieval:
-        from keras_gmlp.evaluation.retrieval import evaluate_retrieval
-
-        part = {"columns": name_columns(options), "split": options.split, "limit": options.limit}
-        report = evaluate_retrieval(models, options.data, **part)
-    else:
-        check_task(options, task)
-        part = choose_part(options) if "split" in task.choices else {}
-        part |= {"limit": options.limit, "threshold": options.threshold}
-        report, predictions = text_evaluation.evaluate_texts(models, options.data, **part)
-    for name, row in zip(options.models, report["models"], strict=not options.retrieval):
+    check_task(options, task)
+    part = choose_part(options) if "split" in task.choices else {}
+    report, predictions = text_evaluation.evaluate_texts(
+        models, options.data, limit=options.limit, **part
+    )
+    for name, row in zip(options.models, report["models"], strict=True):
         row["model"] = name
-    if options.out and options.retrieval:
-        write_json(Path(options.out) / "report.json", report)
-    elif options.out:
+    if options.out:
         with cli.quiet():
             text_evaluation.write_text_report(options.out, report, predictions)
-    shown = show_retrieval if options.retrieval else functools.partial(show, task=task)
-    cli.show_result(options, report, shown)
-
-
-def show_retrieval(report):
-    counts = f"{report['questions']:,} questions, {report['candidates']:,} texts"
-    evaluate.show_title(report, f" (--split {report['split']}), {counts}")
-    tops = [key for key in report["models"][0] if key != "model"]
-    rows = [[percent(row[top]).strip() for top in tops] for row in report["models"]]
-    for row, cells in zip(report["models"], rows, strict=True):
-        cells.insert(0, printable(row["model"]))
-    evaluate.show_table(("model", *tops), rows)
+    cli.show_result(options, report, functools.partial(show, task=task))
 
 
 def check_task(options, task):
@@ -128,7 +81,6 @@ def check_task(options, task):
 
     given = {
         "columns": ("--column and --label", options.column or options.label),
-        "threshold": ("--threshold", options.threshold is not None),
         "split": ("--split and --test", options.split or options.test),
     }
     for choice, (names, value) in given.items():
@@ -182,8 +134,6 @@ def format_score(row, key):
     value = row[key]
     if key in SHARES:
         return percent(value).strip()
-    if key in PERCENT:
-        return f"{value:.2f} %"
     return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
 
 

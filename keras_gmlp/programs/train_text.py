@@ -1,4 +1,4 @@
-"""Trains language models, text classifiers and models for questions, each in one folder."""
+"""Trains language models and text classifiers, each in one folder."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ USAGE = f"""\
 --cased  a new tokenizer keeps capital letters
 --strip-accents  a new tokenizer strips the marks of letters, as BERT does; default: é is not e
 [fine-tuning]
---task NAME|FILE|FOLDER  labelled texts or questions; see below
+--task NAME|FILE|FOLDER  labelled texts; see below
 --weights RUN  folder of a pre-trained model, the name of an included one, or an original BERT:
     hf-hub:NAME or its folder
 {COLUMNS}\
@@ -49,8 +49,7 @@ examples:
   apps/train_text.py --text wiki/*.txt --valid held_out.txt --model bert_nano
                                      the same for BERT; the text is prepared once
   apps/train_text.py --task sst2 --weights runs/gmlp_nano-text
-                                     fine-tunes it: sst2, mrpc, cola or another set of GLUE,
-                                     or squad, which finds answers in texts
+                                     fine-tunes it: sst2, mrpc, cola or another set of GLUE
   apps/train_text.py --task sst2 --weights hf-hub:google/bert_uncased_L-4_H-256_A-4
                                      the same for a published BERT
   apps/train_text.py --task reviews.csv --weights runs/gmlp_nano-text

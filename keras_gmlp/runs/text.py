@@ -10,7 +10,6 @@ from keras_gmlp.data.text.corpus import PreparedCorpus
 from keras_gmlp.models.presets import TEXT_PRESETS, build, lookup
 from keras_gmlp.models.saved import model_path
 from keras_gmlp.runs.settings import PLACE, SPELLED, Settings, check_overrides, require
-from keras_gmlp.tasks.registry import TEXT_TASKS, find_task
 from keras_gmlp.utils.files import read_json, require_output
 from keras_gmlp.utils.shipped import find_shipped
 from keras_gmlp.weights.files import is_bert
@@ -38,11 +37,7 @@ class LanguageRunSettings(Settings):
     directory: str | None = None
 
     program, spelled = "train_text", {**SPELLED, "data": "prepared"}
-
-    @property
-    def task(self):
-        """Name of the task that trains language models."""
-        return next(name for name in TEXT_TASKS if find_task(name).pretrains)
+    task = "masked_lm"
 
     def __post_init__(self):
         super().__post_init__()
@@ -74,17 +69,14 @@ class LanguageRunSettings(Settings):
 
 @dataclasses.dataclass(frozen=True)
 class FineTuningSettings(Settings):
-    """Everything a classifier of texts, or a model that finds answers, is trained from.
+    """Everything a classifier of texts is trained from.
 
     Attributes:
         weights: Folder of a run that trained a language model, the name of an included one, or an
             original BERT, as `load_bert` takes it, such as
             `"hf-hub:google/bert_uncased_L-4_H-256_A-4"`.
-        data: Labelled texts, as `keras_gmlp.data.text.load_text` takes them, such as `"sst2"`; or
-            questions, as `load_squad` takes them: `"squad"`, `"xquad/en"`, a `.json` file in
-            SQuAD's format or a folder with such files.
-        columns: Arguments of `load_text` or `load_squad` that name columns or the test texts, a
-            dict.
+        data: Labelled texts, as `keras_gmlp.data.text.load_text` takes them, such as `"sst2"`.
+        columns: Arguments of `load_text` that name columns or the test texts, a dict.
         held_out: Share of the training texts to test on instead of the test texts, to choose
             settings; 0 for the test texts.
         validation: Share of the training texts that is tested after each epoch in place of the
@@ -109,6 +101,7 @@ class FineTuningSettings(Settings):
     data_dir: str | None = None
 
     program, spelled = "train_text", {**SPELLED, "data": "task"}
+    task = "text_classification"
 
     def __post_init__(self):
         super().__post_init__()
@@ -124,12 +117,6 @@ class FineTuningSettings(Settings):
         """Returns the preset of the run that trained the weights, or `None`."""
         return (read_json(Path(find_shipped(self.weights)) / "recipe.json") or {}).get("preset")
 
-    @property
-    def task(self):
-        """Name of the task that the data are for."""
-        fitting = [name for name in TEXT_TASKS if find_task(name).takes(self.data)]
-        return min(fitting, key=lambda name: find_task(name).general)
-
     def check(self):
         """Raises a `ValueError` for settings that cannot work, before anything is loaded."""
         recipe = self.make_recipe()
@@ -138,9 +125,6 @@ class FineTuningSettings(Settings):
                 "stochastic_depth is for pre-training; fine-tuning keeps that of the weights. "
                 "Leave it out."
             )
-        recipe.task.check_columns(self.data, self.columns)
-        if self.validation and not recipe.task.validates:
-            raise ValueError("validation is for labelled texts; choose settings with held_out.")
         self.require_other_place(find_shipped(self.weights))
         require_output(self.directory, self.data, self.columns.get("test"))
 

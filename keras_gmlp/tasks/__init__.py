@@ -10,7 +10,6 @@ IMAGE_TASKS = {
 TEXT_TASKS = {
     "masked_lm": ["MaskedLM"],
     "text_classification": ["TextClassification"],
-    "question_answering": ["SpanAnswering"],
 }
 SHARED = {"task": ["Task"], "text_task": ["TextTask"], "registry": ["find_task"]}
 

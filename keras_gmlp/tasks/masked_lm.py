@@ -56,7 +56,6 @@ class MaskedLM(TextTask):
     architecture = "BertForMaskedLM"
     inputs = ("token_ids", "mask_positions")
     logits_rank = 3
-    pretrains = True
     figures = {  # noqa: RUF012
         "test_perplexity": "perplexity: {:.2f}",
         "test_accuracy": "accuracy: {percent:.2f} %",
@@ -304,7 +303,7 @@ class MaskedLM(TextTask):
         return (inputs, targets[rows], weights[rows] > 0), {"split": "all"}
 
     @classmethod
-    def score(cls, model, samples, threshold=None):
+    def score(cls, model, samples):
         inputs, targets, used = samples
         token_ids, positions = inputs["token_ids"], inputs["mask_positions"]
         token_ids = np.pad(token_ids, ((0, 0), (0, model.length - token_ids.shape[1])))

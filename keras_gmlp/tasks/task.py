@@ -36,7 +36,7 @@ class Task:
         inputs: Names of the inputs of a saved model.
         logits_rank: Number of axes of its logits; identifies models without a card.
         compared: Names of the scores that rows of a table compare.
-        choices: Which of `split`, `columns` and `threshold` its evaluation lets a user choose.
+        choices: Which of `split` and `columns` its evaluation lets a user choose.
         share: Whether the headline is a share, which the model card shows in percent.
         figures: What is said of entries of metrics.json, texts to format with the value and
             `percent`, a hundred times it, by name.
@@ -143,10 +143,10 @@ class Task:
         raise NotImplementedError
 
     @classmethod
-    def score(cls, model, samples, threshold=None):
+    def score(cls, model, samples):
         """Returns the scores of a loaded model, a dict, and its predictions or `None`.
 
-        Predictions are `tasks.scores.Predictions`, or rows of a table, a list of dicts.
+        Predictions are `tasks.scores.Predictions`.
         `compared` names the scores that a table compares.
         """
         raise NotImplementedError

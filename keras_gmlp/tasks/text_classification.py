@@ -41,8 +41,6 @@ class TextClassification(TextTask):
     choices = ("split", "columns")
     compared = ("accuracy", "balanced_accuracy", "matthews_correlation")
     cuts = (16, 32, 64)
-    general = True
-    validates = True
 
     def __post_init__(self):
         super().__post_init__()
@@ -51,10 +49,6 @@ class TextClassification(TextTask):
     @classmethod
     def recipes(cls):
         return {"finetune": {**FINE_TUNING, "task": cls()}}
-
-    @classmethod
-    def takes(cls, name):
-        return True
 
     @classmethod
     def open_data(cls, tokenizer, source):
@@ -166,7 +160,7 @@ class TextClassification(TextTask):
         return (source.name, texts, labels, known), {"split": split, "unknown_classes": unknown}
 
     @classmethod
-    def score(cls, model, samples, threshold=None):
+    def score(cls, model, samples):
         from sklearn.metrics import matthews_corrcoef
 
         texts, logits, scorer, cut = cls.read_logits(model, samples)

@@ -93,34 +93,6 @@ class TextModel:
         """
         return self.require("classify")(text, pair, top)
 
-    def answer(self, question, context):
-        """Returns the most probable answer to a question in a text: the first of `answers`."""
-        return self.answers(question, context, 1)[0]
-
-    def answers(self, question, context, top=5, threshold=None):
-        """Returns the most probable answers to a question in a text.
-
-        A long text is read in windows that overlap by half.
-
-        Args:
-            question: A question.
-            context: The text that answers it, of any length.
-            top: Number of answers, 1 to 20.
-            threshold: For a model that was trained on questions without an answer as well: no
-                answer comes first if its score, a sum of logits, is higher than that of the best
-                answer by more than the threshold. Defaults to answers only.
-
-        Returns:
-            A list of dicts, the most probable answer first: `score`, its probability among these,
-            at most 20, and no answer; `start`, `end` and `answer`, where `context[start:end]` is
-            the answer, in whole words. Answers do not overlap. No answer is the empty text at 0.
-
-        Raises:
-            ValueError: If the question or the text is empty, or the model has another task. One
-                line.
-        """
-        return self.require("answer")(question, context, top, threshold)
-
     def require(self, method):
         """Returns the model as a function; raises a `ValueError` if its task has another method."""
         own = find_task(self.task)

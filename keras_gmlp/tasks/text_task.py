@@ -55,11 +55,6 @@ class TextTask(Task):
     # The class of the package transformers with the same head; a key of `BERT_HEADS`, or none.
     architecture = None
 
-    # How a run on text begins: from a preset, or from the weights of a language model.
-    pretrains = False
-    general = False  # whether the task takes all labelled texts that no other task takes
-    validates = False  # whether a share of its training texts can be held out for validation
-
     tested_together = 256  # texts in a batch of evaluation
     cuts = ()  # numbers of tokens to which batches of short texts are cut
 
@@ -67,15 +62,6 @@ class TextTask(Task):
     def recipes(cls):
         """Returns the arguments of `Recipe` by the name of the recipe, the task among them."""
         return {}
-
-    @classmethod
-    def takes(cls, name):
-        """Returns whether labelled data of a name are for the task."""
-        return False
-
-    @classmethod
-    def check_columns(cls, name, columns):
-        """Raises a `ValueError` if data of a name have no such columns."""
 
     @classmethod
     def open_data(cls, tokenizer, source):

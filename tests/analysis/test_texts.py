@@ -9,7 +9,7 @@ from small_text import LENGTH, LINES, save_small_model, small_text_model, small_
 
 from keras_gmlp.analysis.plots import draw_distance_filters, draw_token_attention
 from keras_gmlp.analysis.texts import distance_filters, distance_shares, token_attention
-from keras_gmlp.models.language_families import BERT, gMLP
+from keras_gmlp.models.language_families import BERT, aMLP, gMLP
 from keras_gmlp.models.structure import NotApplicableError
 
 SIZES = {"dim": 8, "depth": 2, "hidden_dim": 16, "max_length": 5}
@@ -49,7 +49,7 @@ def test_share_that_distances_explain(saved_figures, tmp_path):
 
 def test_attention_is_the_one_of_the_block():
     tokenizer = small_tokenizer()
-    model = small_text_model("question_answering", tokenizer)  # an aMLP
+    model = small_text_model("text_classification", tokenizer, aMLP)
     ids = tokenizer.encode(LINES[0]).ids
     maps = token_attention(model, ids)
     assert list(maps) == ["block_0", "block_1"]
@@ -73,7 +73,7 @@ def test_models_without_gates_or_attention():
 
 def test_pictures(tmp_path, saved_figures):
     tokenizer = small_tokenizer()
-    model = small_text_model("question_answering", tokenizer)
+    model = small_text_model("text_classification", tokenizer, aMLP)
     draw_distance_filters(model, tmp_path / "filters.png", reach=3)
     lines = saved_figures[-1].axes[1].lines
     expected = distance_filters(model)["block_1"][0][LENGTH - 4 : LENGTH + 3]

@@ -15,7 +15,7 @@ from keras_gmlp.tasks.registry import TEXT_TASKS, find_task
 from keras_gmlp.utils.card import write_text_card
 
 FRANCE = "Paris is the [MASK] of France."
-NAMES = ("fill_mask", "classify_text", "answer")
+NAMES = ("fill_mask", "classify_text")
 
 
 @pytest.fixture(scope="module")
@@ -38,13 +38,6 @@ def run(models, app):
         return code, output.splitlines(), errors
 
     return run
-
-
-@pytest.fixture
-def context(tmp_path):
-    path = tmp_path / "context.txt"
-    path.write_text("\n".join(LINES), "utf-8")
-    return path
 
 
 def give_input(monkeypatch, content):
@@ -72,14 +65,13 @@ def test_marks_are_kept_unless_asked(tmp_path, options, kept):
 
 
 def test_unknown_tokens_are_a_warning(capsys):
-    question = SimpleNamespace(context="ελληνικά γράμματα")
-    data = SimpleNamespace(train=[question], test=range(200), tokenizer=small_tokenizer())
-    recipe = SimpleNamespace(task=find_task("question_answering"))
+    texts = SimpleNamespace(texts=["ελληνικά γράμματα"])
+    data = SimpleNamespace(train=texts, test=range(200), tokenizer=small_tokenizer())
+    recipe = SimpleNamespace(task=find_task("text_classification"))
     load_app("train_text").warn_of_data(SimpleNamespace(recipe=recipe, data=data))
     start = "train_text: warning: 100.0 % of the tokens are unknown to the tokenizer"
     assert capsys.readouterr().err.startswith(start)
     data.train = SimpleNamespace(texts=[("a gem", LINES[0])])
-    recipe.task = find_task("text_classification")
     load_app("train_text").warn_of_data(SimpleNamespace(recipe=recipe, data=data))
     assert not capsys.readouterr().err
 
@@ -93,9 +85,6 @@ def test_endless_input_is_one_line(run, tmp_path):
         f"classify_text: {path}: line 1 has more than 16,777,216 characters; expected lines of "
         "text.\n"
     )
-    code, printed, errors = run("answer", "--context", "/dev/zero", "Who?")
-    assert (code, printed) == (1, [])
-    assert "/dev/zero: has more than 16,777,216 bytes; give a part of the text." in errors
 
 
 def test_long_texts_are_cut_for_people_and_escaped(capsys):
@@ -169,45 +158,29 @@ def test_pairs_in_a_file(run, tmp_path):
     assert "classifies pairs of texts; give the second text" in errors
 
 
-def test_answer(run, context, monkeypatch):
-    question = "Who lives in Rome?"
-    code, lines, errors = run("answer", question, "--context", context)
-    assert (code, errors, lines[0], len(lines)) == (0, "", question, 3)
-    assert "[" in lines[2]
-    given = ["answer", question, "--context", context, "--threshold", "-1000"]
-    assert "(no answer)" in run(*given)[1][1]
-    give_input(monkeypatch, context.read_bytes())
-    found = run("answer", question, "Where?", "--context", "-", "--top", "2", "--json")[1]
-    assert [json.loads(line)["question"] for line in found] == [question, "Where?"]
-    for entry in json.loads(found[0])["answers"]:
-        assert context.read_text("utf-8")[entry["start"] : entry["end"]] == entry["answer"]
-
-
-@pytest.mark.parametrize("name", ["classify_text", "answer"])
-def test_text_that_is_not_utf8(name, run, tmp_path, monkeypatch):
+def test_text_that_is_not_utf8(run, tmp_path, monkeypatch):
     path = tmp_path / "latin.txt"
     path.write_bytes("a\ncafé".encode("latin-1"))
-    given = ["--file", path] if name == "classify_text" else ["who", "--context", path]
-    code, _, errors = run(name, *given)
-    reasons = ["at byte 5; convert it to UTF-8", "in line 2 (byte 0xe9); save it as UTF-8"]
-    reason = reasons[name == "answer"]
-    assert (code, errors) == (1, f"{name}: {path}: not UTF-8 {reason}.\n")
+    code, _, errors = run("classify_text", "--file", path)
+    assert (code, errors) == (
+        1,
+        f"classify_text: {path}: not UTF-8 at byte 5; convert it to UTF-8.\n",
+    )
     give_input(monkeypatch, path.read_bytes())
-    code, _, errors = run(name, *(["-"] if name == "classify_text" else ["who", "--context", "-"]))
+    code, _, errors = run("classify_text", "-")
     assert (code, errors.count("\n")) == (1, 1)
     assert "standard input: " in errors
     assert "not UTF-8" in errors
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_model_for_another_program(name, run, models, context):
+def test_model_for_another_program(name, run, models):
     other = NAMES[NAMES.index(name) - 1]
-    given = ["--context", context] if name == "answer" else []
-    code, lines, errors = run(name, FRANCE, *given, model=models[other])
+    code, lines, errors = run(name, FRANCE, model=models[other])
     assert (code, lines) == (1, [])
     assert f"apps/{other}.py" in errors
     assert errors.count("\n") == 1
-    code, _, errors = run(name, FRANCE, *given, model="saved_models/gmlp_n4_32-cifar10")
+    code, _, errors = run(name, FRANCE, model="saved_models/gmlp_n4_32-cifar10")
     assert (code, errors.count("\n")) == (1, 1)
     assert "is an image model; apps/classify.py takes it" in errors
 
@@ -239,15 +212,10 @@ def test_evaluate_text_prints_a_table_and_json(models, tmp_path, app):
     assert printed.count(model) == 3  # the title and a row for each model
 
 
-def test_evaluate_text_on_questions_and_on_text(models, context, tmp_path, app):
-    path = tmp_path / "dev.json"
-    qas = [{"id": "0", "question": "Who?", "answers": [{"text": "Rome", "answer_start": 0}]}]
-    qas += [{"id": "1", "question": "Who?", "is_impossible": True, "answers": []}]
-    paragraphs = [{"context": "Rome has a cat.", "qas": qas}]
-    path.write_text(json.dumps({"data": [{"title": "Rome", "paragraphs": paragraphs}]}))
-    given = [models["answer"], "--data", path, "--threshold=-1e9"]
-    assert "exact match            50.00 %" in app("evaluate_text", *given)[1]  # no answer to both
-    code, printed, _ = app("evaluate_text", models["fill_mask"], "--data", context, "--json")
+def test_evaluate_text_on_text(models, tmp_path, app):
+    path = tmp_path / "valid.txt"
+    path.write_text("\n".join(LINES), "utf-8")
+    code, printed, _ = app("evaluate_text", models["fill_mask"], "--data", path, "--json")
     assert (code, json.loads(printed)["models"][0]["perplexity"] > 1) == (0, True)
 
 
@@ -268,12 +236,9 @@ def test_evaluate_text_tests_a_run_on_what_it_did_not_train_on(models, tmp_path,
 def test_evaluate_text_names_what_is_wrong(models, app):
     for code, name, arguments, message in (
         (1, "fill_mask", ["--data", "nothing.txt"], ": nothing.txt: no such file or folder."),
-        (1, "answer", ["--data", "nothing.json"], ": nothing.json: no such file or folder."),
         (1, "classify_text", ["--data", "nothing.csv"], ": nothing.csv: no such file or folder."),
-        (2, "answer", ["--data=x", "--label=x"], "--column and --label: for a text classifier"),
-        (2, "fill_mask", ["--data=x", "--threshold=1"], "--threshold: for a model for questions"),
+        (2, "fill_mask", ["--data=x", "--label=x"], "--column and --label: for a text class"),
         (2, "fill_mask", ["--data=x", "--split=train"], "--split and --test: for a text class"),
-        (2, "answer", ["--data=x", "--threshold=nan"], "must be a number; received nan"),
     ):
         found, _, errors = app("evaluate_text", models[name], *arguments)
         assert (found, errors.count("\n")) == (code, 1)
@@ -288,7 +253,7 @@ def notes(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("name", ["fill_mask", "answer"])  # any model with an encoder
+@pytest.mark.parametrize("name", NAMES)  # any model with an encoder
 def test_similar_lines(run, models, notes, name):
     query, model = "A cat lives in the old house by the river.", models[name]
     code, printed, errors = run("similar", query, "--data", notes, "--top", "2", model=model)

@@ -77,7 +77,6 @@ TRAIN_TEXT = [
     ([*TUNE, "--set", "stochastic_depth=0.1"], "stochastic_depth is for pre-training"),
     ([*TUNE, "--dropout", "2"], "dropout must be in [0, 1)"),
     ([*TUNE, "--recipe", "fast"], "finetune"),
-    ([*TUNE, "--task", "squad", "--label", "y"], "squad has questions and no column of a label"),
     (["--prepared", "x", "--recipe", "fast"], "quick"),
 ]
 SIMILAR = [
@@ -101,7 +100,6 @@ ROWS = [
     ("fill_mask", [], "give a text"),
     ("classify_text", ["a", "b", "--pair", "c"], "--pair"),
     ("classify_text", ["a", "--top", "0"], "at least 1"),
-    ("answer", ["who"], "--context"),
     *(("train", *row) for row in TRAIN),
     *(("benchmark", *row) for row in BENCHMARK),
     *(("compare", *row) for row in COMPARE),

@@ -28,7 +28,6 @@ def folder(tmp_path_factory):
         "masks": ("masked_lm", (), None),
         "classes": ("text_classification", LABELS, {"pairs": False, "test_accuracy": 0.75}),
         "pairs": ("text_classification", LABELS, {"pairs": True}),
-        "answers": ("question_answering", (), None),
     }
     for name, (task, labels, card) in own.items():
         model = small_text_model(task, tokenizer)
@@ -38,7 +37,7 @@ def folder(tmp_path_factory):
     whole = (folder / "masks" / "model.tflite").read_bytes()
     card = re.search(rb"PK\x03\x04.{26}labels\.txt", whole, re.DOTALL)
     (folder / "wrong_task.tflite").write_bytes(whole[: card.start()])
-    write_text_card(folder / "wrong_task.tflite", "question_answering", tokenizer)
+    write_text_card(folder / "wrong_task.tflite", "text_classification", tokenizer)
     (folder / "empty.tflite").touch()  # for the tab for pictures
     return folder
 
@@ -152,20 +151,6 @@ def test_words_for_masks_are_pythons(page, folder):
     assert "was cut" in found["note"]
 
 
-def test_answers_are_pythons(page, folder):
-    model = load(folder / "answers", warn=lambda _: None)
-    script = "return (await openText('answers')).answers(given[0], given[1], 3);"
-    for question in ("Who lives in Rome?", LONG):
-        for context in (LINES[2], "Rome", LONG):
-            expected = model.answers(question, context, 3)
-            found = call(page, script, [question, context])
-            places = [(e["start"], e["stop"]) for e in found["answers"]]
-            assert places == [(e["start"], e["end"]) for e in expected]
-            shares = [e["probability"] for e in found["answers"]]
-            assert shares == pytest.approx([e["score"] for e in expected], abs=1e-4)
-            assert ("was cut" in found["note"]) == (question is LONG)
-
-
 def test_included_classifier_gives_the_same_labels(browser):
     """Each tenth sentence of SST-2's validation split, if they are installed."""
     name, models = "amlp_nano-sst2", APPS.parent / "saved_models"
@@ -239,18 +224,6 @@ def test_word_is_written_into_its_mask(page, folder):
     page.locator(".word").first.wait_for()
 
 
-def test_answer_is_marked_in_its_text(page, folder):
-    choose(page, "answers")
-    page.fill("#text", LINES[2])
-    page.fill("#question", "Who lives in Rome?")
-    answer = load(folder / "answers").answer("Who lives in Rome?", LINES[2])["answer"]
-    page.locator("mark", has_text=answer).wait_for()
-    assert page.locator("mark").inner_text() == answer
-    assert page.inner_text(".passage") == LINES[2]
-    page.fill("#question", "")
-    page.get_by_text("Write a question.").wait_for()
-
-
 def test_pairs_require_both_texts(page):
     choose(page, "pairs")
     page.fill("#pair", "")
@@ -264,12 +237,11 @@ def test_fields_follow_the_model(page):
         "classes": {"text"},
         "masks": {"text", "insert-mask"},
         "pairs": {"text", "pair"},
-        "answers": {"text", "question"},
     }
     for name, expected in visible.items():
         page.select_option("#text-model", name)
         page.locator("#text-results ol, #text-answer:not(:empty)").first.wait_for()
-        shown = {i for i in ("text", "pair", "question", "insert-mask") if page.is_visible(f"#{i}")}
+        shown = {i for i in ("text", "pair", "insert-mask") if page.is_visible(f"#{i}")}
         assert shown == expected
 
 
@@ -299,7 +271,7 @@ def test_broken_model(page):
 @pytest.mark.parametrize("width", [320, 1280])
 def test_no_horizontal_scrolling(page, width):
     page.set_viewport_size({"width": width, "height": 700})
-    for name in ("classes", "answers"):
+    for name in ("classes", "masks"):
         choose(page, name)
         page.fill("#text", "a-long-word-" * 40)
         page.wait_for_timeout(300)

@@ -1,13 +1,12 @@
-"""Tables of labelled texts (CSV, TSV, JSON and JSON lines) and files of questions."""
+"""Tables of labelled texts: CSV, TSV, JSON and JSON lines."""
 
 import csv
 import io
 import json
 
 from attack.kinds import Cases, SilentLossError
-from attack.mutations import VALUES, mutate, mutate_json
+from attack.mutations import mutate, mutate_json
 from keras_gmlp.data.text.labelled_texts import load_text
-from keras_gmlp.data.text.squad import read_squad
 
 TEXTS = (
     *("good", "a bad film", "he said 'no'", 'an inch "', '"', '""', "a, b; c", "a\tb"),
@@ -22,9 +21,7 @@ class Tables(Cases):
     """Each case is a table with odd texts, whole, with stray quotes, or damaged."""
 
     def make(self, rng, folder):
-        form, whole = rng.choice(("csv", "tsv", "json", "jsonl", "squad")), rng.random() < 0.3
-        if form == "squad":
-            return make_questions(rng, folder / "questions.json", whole)
+        form, whole = rng.choice(("csv", "tsv", "json", "jsonl")), rng.random() < 0.3
         path = folder / f"table.{form}"
         stray = form == "csv" and not whole and rng.random() < 0.5
         texts = PLAIN if form == "tsv" or stray else TEXTS
@@ -48,22 +45,15 @@ class Tables(Cases):
     def check(self, case):
         path, whole, expected = case
         try:
-            found = read_squad(path) if path.stem == "questions" else load_text(path)
+            found = load_text(path)
         except ValueError:
             assert not whole, "a good table is refused"
             raise
-        if path.stem == "questions":
-            for question in found:
-                for start, text in question.answers:
-                    if not (text and question.context.startswith(text, start)):
-                        raise SilentLossError(f"{text!r} is not at {start} of its context.")
-            rows = [question.question for question in found]
-        else:
-            rows = [
-                (text, found.labels[label])
-                for split in (found.train, found.test)
-                for text, label in zip(split.texts, split.labels, strict=True)
-            ]
+        rows = [
+            (text, found.labels[label])
+            for split in (found.train, found.test)
+            for text, label in zip(split.texts, split.labels, strict=True)
+        ]
         count = expected if expected is None or isinstance(expected, int) else len(expected)
         if count not in (None, len(rows)):
             raise SilentLossError(f"{len(rows)} rows of {count}")
@@ -83,25 +73,3 @@ def write(form, rows):
     file = io.StringIO(newline="")
     csv.writer(file).writerows((("text", "label"), *rows))
     return file.getvalue()
-
-
-def make_questions(rng, path, whole):
-    """Writes questions in SQuAD's format."""
-    articles, names = [], []
-    for number in range(rng.randrange(1, 4)):
-        context, questions = " ".join(rng.choices(TEXTS, k=5)), []
-        for _ in range(rng.randrange(1, 4)):
-            start = rng.randrange(len(context))
-            answer = {"text": context[start : start + 9], "answer_start": start}
-            if not whole and rng.random() < 0.2:
-                answer[rng.choice(("text", "answer_start"))] = rng.choice(VALUES)
-            names.append(f"who {len(names)}?")
-            questions.append({"question": names[-1], "id": names[-1], "answers": [answer]})
-        paragraph = {"context": context, "qas": questions}
-        articles.append({"title": f"title {number}", "paragraphs": [paragraph]})
-    value = {"version": "v2.0", "data": articles}
-    data = json.dumps(value if whole else mutate_json(value, rng)).encode()
-    if not whole and rng.random() < 0.3:
-        data = mutate(data, rng)
-    path.write_bytes(data)
-    return path, whole, names if whole else None

@@ -1,6 +1,5 @@
-"""Scores of text models on labelled texts, questions and plain text."""
+"""Scores of text models on labelled texts and plain text."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -11,14 +10,10 @@ from small_text import LENGTH, LINES, small_text_model, small_tokenizer
 from keras_gmlp.data.text import Tokenizer
 from keras_gmlp.data.text.corpus import build_corpus, prepare_corpus
 from keras_gmlp.data.text.masking import validation_set
-from keras_gmlp.data.text.squad import read_squad
-from keras_gmlp.data.text.squad_answers import best_answers, squad_scores
-from keras_gmlp.data.text.squad_features import span_features
 from keras_gmlp.evaluation.text import evaluate_texts, write_text_report
 from keras_gmlp.inference.text import TextModel, from_keras
 from keras_gmlp.objectives.losses import MaskedCrossEntropy
 from keras_gmlp.objectives.metrics import Perplexity
-from keras_gmlp.tasks.question_answering import question_length
 
 
 @pytest.fixture(scope="module")
@@ -83,18 +78,15 @@ def test_validation_texts_are_those_that_the_run_held_out(tmp_path, tokenizer):
     assert counts[0] + counts[1] == counts[2]
     with pytest.raises(ValueError, match=r"no validation texts; train with --validation 0\.1"):
         evaluate_texts([model], reviews, "validation")
-    asks = constant_model("question_answering", tokenizer, [[0.0] * LENGTH] * 2)
-    with pytest.raises(ValueError, match=r"questions have no split validation"):
-        evaluate_texts([asks], "squad", "validation")
 
 
 def test_classes_that_do_not_fit(reviews, tokenizer):
     own, pairs = classifier(tokenizer), classifier(tokenizer, pairs=True)
-    asks = constant_model("question_answering", tokenizer, [[0.0] * LENGTH] * 2)
+    masks = constant_model("masked_lm", tokenizer, np.zeros((8, tokenizer.size)))
     for models, split, reason in (
         ([classifier(tokenizer, "cat", "dog")], None, "knows none .* received bad, good, unsure"),
         ([pairs], None, r"has single texts; constant classifies pairs\."),
-        ([own, asks], None, "is a model for questions; expected a text classifier"),
+        ([own, masks], None, "is a masked language model; expected a text classifier"),
         ([own], "valid", r"split is 'valid'; expected test, train, val"),
         ([], None, "at least one model"),
     ):
@@ -130,76 +122,6 @@ def test_long_texts_are_counted(tmp_path, tokenizer, monkeypatch):
     report, _ = evaluate_texts([classifier(tokenizer)], place)
     assert report["models"][0]["cut"] == 1
     assert sorted(encoded) == ["a gem", long]  # once each
-
-
-def questions_file(folder, *answers, context="Rome has a cat."):
-    """Writes questions on a text, one for each answer, `None` for no answer."""
-    qas = []
-    for number, text in enumerate(answers):
-        known = [] if text is None else [{"text": text, "answer_start": 0}]
-        qas.append({"id": str(number), "question": "Who?", "answers": known})
-        qas[-1]["is_impossible"] = text is None
-    paragraphs = [{"context": context, "qas": qas}]
-    path = folder / "questions.json"
-    path.write_text(json.dumps({"data": [{"title": "Rome", "paragraphs": paragraphs}]}))
-    return path
-
-
-def span_model(tokenizer, null):
-    """Answers "Rome", the first word of the text, with score 4; no answer has the score `null`."""
-    logits = np.full((2, 48), -9.0)
-    start = len(tokenizer.encode("Who?"))
-    logits[:, start], logits[:, 0] = 2.0, null / 2
-    return constant_model("question_answering", tokenizer, logits, length=48)
-
-
-@pytest.mark.parametrize(
-    ("null", "exact"),
-    [(3.0, 100 / 3), (5.0, 200 / 3)],  # always "Rome", right once in three; never an answer
-)
-def test_questions_without_answers_by_hand(tmp_path, tokenizer, null, exact):
-    path = questions_file(tmp_path, "Rome", None, None)
-    model = span_model(tokenizer, null)
-    report, rows = evaluate_texts([model], str(path))
-    (scores,) = report["models"]
-    assert (report["split"], scores["questions"], scores["threshold"]) == ("all", 3, 0)
-    assert scores["exact_match"] == scores["f1"] == pytest.approx(exact, abs=1e-4)
-    assert scores["best_f1"] == pytest.approx(200 / 3, abs=1e-4)
-    assert [row["answer"] for row in rows] == ["Rome" if null < 4 else ""] * 3
-    assert [row["difference"] for row in rows] == [null - 4] * 3
-    write_text_report(tmp_path / "report", report, rows)
-    table = read_table(tmp_path / "report" / "predictions.csv")
-    assert [row["id"] for row in table] == ["0", "1", "2"]
-    best, _ = evaluate_texts([model], str(path), threshold=scores["best_threshold"])
-    assert best["models"][0]["f1"] == pytest.approx(scores["best_f1"], abs=1e-4)
-    # A threshold between the scores turns the answers round.
-    _, rows = evaluate_texts([model], str(path), threshold=null - 4 + (-0.5 if null < 4 else 0.5))
-    assert [row["answer"] for row in rows] == ["" if null < 4 else "Rome"] * 3
-
-
-def test_answers_only_if_all_questions_have_one(tmp_path, tokenizer):
-    path = questions_file(tmp_path, "Rome", "cat")
-    report, _ = evaluate_texts([span_model(tokenizer, 9.0)], str(path))
-    (scores,) = report["models"]
-    expected = {"model": "constant", "questions": 2, "exact_match": 50.0, "f1": 50.0, "cut": 0}
-    assert scores == expected
-    path = questions_file(tmp_path, None, None)
-    with pytest.raises(ValueError, match="no question has a known answer"):
-        evaluate_texts([span_model(tokenizer, 9.0)], str(path))
-
-
-def test_long_contexts_have_the_windows_of_training(tmp_path, tokenizer):
-    context = "A cat lives in the old house by the river. " * 8
-    path = questions_file(tmp_path, "A cat", context=context)
-    model = small_text_model("question_answering", tokenizer)
-    asked = read_squad(path)
-    # Training reserves 64 tokens for the question, more than this model has.
-    features = span_features(asked, tokenizer, LENGTH, LENGTH // 2, question_length(LENGTH))
-    logits = model.predict(features.token_ids, verbose=0)
-    found = best_answers(asked, features, logits[:, 0], logits[:, 1])
-    expected = squad_scores(asked, [prediction.answer() for prediction in found])
-    report, _ = evaluate_texts([from_keras(model, tokenizer)], str(path))
-    assert report["models"][0]["f1"] == pytest.approx(expected["f1"], abs=1e-4)
 
 
 @pytest.fixture

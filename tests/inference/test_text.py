@@ -17,7 +17,6 @@ from keras_gmlp.inference import images as inference
 from keras_gmlp.inference.card_update import copy_archive
 from keras_gmlp.inference.text import TextModel, from_keras, load
 from keras_gmlp.tasks.masked_lm import MASKS
-from keras_gmlp.tasks.question_answering import question_length
 from keras_gmlp.tasks.registry import TEXT_TASKS, find_task
 from keras_gmlp.tasks.text_model import NoMaskError
 from keras_gmlp.utils.card import write_text_card
@@ -81,9 +80,8 @@ def test_logits_without_probabilities(task, tokenizer):
     model = small_text_model(task, tokenizer)
     for weight in model.trainable_weights:
         weight.assign(np.full(weight.shape, np.nan))
-    texts = (FRANCE, "A cat lives in Rome.") if task == "question_answering" else (FRANCE,)
     with pytest.raises(ValueError, match="its logits are NaN or infinite"):
-        from_keras(model, tokenizer)(*texts)
+        from_keras(model, tokenizer)(FRANCE)
 
 
 def test_the_word_takes_the_place_of_the_mask(tokenizer):
@@ -128,65 +126,17 @@ def test_classify(open_task, tokenizer):
     assert pair[0]["score"] == pytest.approx(1 / (1 + np.exp(-np.ptp(logits))), rel=1e-3)
 
 
-def test_answer_is_a_part_of_the_context(open_task):
-    model, context = open_task("question_answering"), LINES[0]
-    found = model.answers("What is the capital of France?", context, top=4)
-    assert len(found) == 4
-    for entry in found:
-        assert set(entry) == {"score", "start", "end", "answer"}
-        assert context[entry["start"] : entry["end"]] == entry["answer"] != ""
-    assert model.answer("What is the capital of France?", context) == found[0]
-
-
-def test_no_answer_above_the_threshold(open_task):
-    model, question = open_task("question_answering"), "What is the capital of France?"
-    always = model.answers(question, LINES[0], top=20)
-    none = 1 - sum(entry["score"] for entry in always)  # what no answer gets
-    # The score of no answer less that of the best one, as probabilities are softmax of scores.
-    difference = np.log(none) - np.log(always[0]["score"])
-    allowed = model.answers(question, LINES[0], threshold=difference - 0.01)
-    assert allowed[0]["answer"] == ""
-    assert (allowed[0]["start"], allowed[0]["end"]) == (0, 0)
-    assert allowed[0]["score"] == pytest.approx(none, rel=1e-3)
-    assert allowed[1:] == always[:4]
-    assert model.answers(question, LINES[0], threshold=difference + 0.01) == always[:5]
-
-
 def test_files_of_both_kinds_agree(folder):
     for suffix in (".keras", ".tflite"):
         kinds = [load(folder / f"{task}{suffix}") for task in TEXT_TASKS]
-        assert [model.length for model in kinds] == [LENGTH] * 3
+        assert [model.length for model in kinds] == [LENGTH] * 2
         assert kinds[1].labels == LABELS
-    question, context = "Who lives in Rome?", " ".join(LINES * 6)
     first, second = (
-        load(folder / f"question_answering{suffix}").answers(question, context)
+        load(folder / f"text_classification{suffix}").classify(LINES[1])
         for suffix in (".keras", ".tflite")
     )
-    assert [entry["start"] for entry in first] == [entry["start"] for entry in second]
+    assert [entry["label"] for entry in first] == [entry["label"] for entry in second]
     np.testing.assert_allclose(*[[e["score"] for e in f] for f in (first, second)], rtol=1e-3)
-
-
-def test_best_span_of_all_windows_wins(tokenizer):
-    """The model knows the answer wherever it is; windows overlap by half."""
-    word, windows = tokenizer.encode("house").ids[1], []
-
-    def run(token_ids):
-        windows.append(token_ids)
-        logits = np.full((len(token_ids), 2, token_ids.shape[1]), -5, "float32")
-        logits[:, :, 0] = 0
-        hit = token_ids == word
-        logits[:, 0][hit] = 7
-        logits[:, 1][hit] = 7
-        return logits
-
-    model = TextModel(run, "question_answering", tokenizer, LENGTH, (), Path("here"))
-    context = f"{LINES[0]} {LINES[1]} {LINES[0]} Élan. The house. {LINES[1]} {LINES[0]}"
-    found = model.answer("who", context)
-    assert (found["answer"], found["start"]) == ("house", context.index("house"))
-    assert found["score"] > 0.99
-    (rows,) = windows
-    assert len(rows) > 2
-    assert (rows == word).any(axis=1).sum() >= 2
 
 
 def test_long_text_is_reported_and_cut(folder):
@@ -197,10 +147,6 @@ def test_long_text_is_reported_and_cut(folder):
     assert model.classify(text)
     (line,) = lines
     assert line.startswith(f"the text has {whole} tokens, the model takes {LENGTH}; ")
-    model = load(folder / "question_answering.tflite", warn=lines.append)
-    assert model.answer(text, LINES[0])
-    assert lines[1].startswith("the question has ")
-    assert f"the model takes {question_length(LENGTH)};" in lines[1]
 
 
 @pytest.mark.parametrize("task", TEXT_TASKS)
@@ -216,7 +162,6 @@ def test_each_text_is_encoded_once(folder, monkeypatch, task):
     given = {
         "masked_lm": [f"[MASK] {long}"],
         "text_classification": [long],
-        "question_answering": [long, LINES[0]],
     }[task]
     model(*given)
     assert sorted(encoded) == sorted(given)
@@ -225,7 +170,7 @@ def test_each_text_is_encoded_once(folder, monkeypatch, task):
 
 @pytest.mark.filterwarnings("ignore:the text has")
 def test_mistakes(folder):
-    masked, classifier, answerer = (load(folder / f"{task}.tflite") for task in TEXT_TASKS)
+    masked, classifier = (load(folder / f"{task}.tflite") for task in TEXT_TASKS)
     for use, given, reason in (
         (masked.fill_mask, [f"{LINES[0] * 5} [MASK]"], "a [MASK] is after the first 46 tokens"),
         (masked.fill_mask, ["\udcff [MASK]"], "not UTF-8 at character 0"),
@@ -235,12 +180,7 @@ def test_mistakes(folder):
         (classifier.classify, ["a", ""], "the text is empty"),
         (classifier.classify, ["a", None, 0], "an integer of at least 1; received 0"),
         (classifier.classify, [["a"], "b"], "a list of 1 second texts"),
-        (classifier.answer, ["a", "b"], "apps/classify_text.py (classify)"),
-        (answerer.answers, ["a", "b", -1], "an integer of at least 1; received -1"),
-        (answerer.answer, ["", LINES[0]], "the question is empty"),
-        (answerer.answer, ["who", " "], "the context is empty"),
-        (answerer.answer, ["who", "\u200b"], "has no words"),
-        (answerer.fill_mask, [FRANCE], "apps/answer.py (answer)"),
+        (classifier.fill_mask, [FRANCE], "apps/classify_text.py (classify)"),
     ):
         with refused(re.escape(reason)):
             use(*given)

@@ -10,7 +10,6 @@ from keras_gmlp.data.batches.share import Position
 from keras_gmlp.data.text.corpus import PreparedCorpus, build_corpus
 from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.tasks.masked_lm import MaskedLM
-from keras_gmlp.tasks.question_answering import SpanAnswering
 from keras_gmlp.tasks.text_classification import TextClassification
 from keras_gmlp.training.recipes import Recipe, find_recipe
 from keras_gmlp.training.train import train
@@ -93,7 +92,6 @@ def test_settings_out_of_range():
         (lambda: MaskedLM(epoch_tokens=0), "epoch_tokens must be a positive integer"),
         (lambda: TextClassification(length=4), "length must be .* at least 8; received 4"),
         (lambda: TextClassification(label_smoothing=1.0), "label_smoothing must be in"),
-        (lambda: SpanAnswering(stride=0), "stride must be a positive integer; received 0"),
     ):
         with pytest.raises(ValueError, match=message):
             task()
@@ -104,7 +102,6 @@ def test_recipes():
     for task, names in (
         (MaskedLM, {"quick", "standard", "long"}),
         (TextClassification, {"finetune"}),
-        (SpanAnswering, {"finetune"}),
     ):
         for name in names:
             recipe = find_recipe(name, task.name)

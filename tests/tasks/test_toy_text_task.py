@@ -18,8 +18,7 @@ from keras_gmlp.data.text.tokenizer import Tokenizer, encode_rows
 from keras_gmlp.evaluation.text import evaluate_texts
 from keras_gmlp.export.verify import export_run
 from keras_gmlp.programs import train_text
-from keras_gmlp.runs.text import FineTuningSettings
-from keras_gmlp.tasks.registry import SHIPPED, TEXT_TASKS, find_task
+from keras_gmlp.tasks.registry import SHIPPED, find_task
 from keras_gmlp.tasks.text_task import TextTask
 from keras_gmlp.training.callbacks import TimeLimitError
 from keras_gmlp.training.recipes import Recipe
@@ -45,10 +44,6 @@ class Praise(TextTask):
         return [keras.metrics.MeanAbsoluteError("error")]
 
     @classmethod
-    def takes(cls, name):
-        return name.endswith(".praise")
-
-    @classmethod
     def answer(cls, model, sentence):
         encoding = model.encode(sentence)
         return float(model.run(token_ids=encoding.ids[None])[0, 0])
@@ -62,7 +57,7 @@ class Praise(TextTask):
         return json.loads(source.path.read_text()), {"split": "all"}
 
     @classmethod
-    def score(cls, model, samples, threshold=None):
+    def score(cls, model, samples):
         found = np.array([cls.answer(model, sentence) for sentence in samples])
         errors = np.abs(found - np.array(list(samples.values())))
         return {"texts": len(found), "error": round(float(errors.mean()), 6)}, None
@@ -156,16 +151,12 @@ def test_its_export_is_checked(run):
 
 
 @pytest.mark.once
-def test_it_takes_its_data_though_listed_last_and_the_program_reports_it(monkeypatch, capsys):
-    monkeypatch.setattr("keras_gmlp.runs.text.TEXT_TASKS", {**TEXT_TASKS, "praise": ["Praise"]})
-    own, other = (FineTuningSettings("runs/any", name) for name in ("a.praise", "a.csv"))
-    assert (own.task, other.task) == ("praise", "text_classification")
-    metrics = {"test_error": 0.125, "epochs": 2}
-    train_text.report(argparse.Namespace(runs=[own], json=False), [metrics], "runs/own")
-    assert capsys.readouterr().out.startswith("test error 0.125 after 2 epochs\n")
-    monkeypatch.setattr(Praise, "figures", {})
-    train_text.report(argparse.Namespace(runs=[own], json=False), [metrics], "runs/own")
-    assert capsys.readouterr().out.startswith("test error 0.125 after 2 epochs\n")
+def test_the_program_reports_a_task_without_figures(monkeypatch, capsys):
+    options = argparse.Namespace(runs=[argparse.Namespace(task="praise")], json=False)
+    for figures in (Praise.figures, {}):
+        monkeypatch.setattr(Praise, "figures", figures)
+        train_text.report(options, [{"test_error": 0.125, "epochs": 2}], "runs/own")
+        assert capsys.readouterr().out.startswith("test error 0.125 after 2 epochs\n")
 
 
 @pytest.mark.once

@@ -125,16 +125,6 @@ def test_card_of_a_classifier_of_pairs():
     assert dataclasses.replace(settings, directory="x") == TUNING
 
 
-def test_card_of_a_model_for_questions():
-    recipe = {**CLASSIFIER, "data": "squad", "task": "question_answering", "length": 384}
-    del recipe["labels"], recipe["pairs"]
-    card = model_card("runs/squad", recipe, {"test_f1": 43.21, "test_exact_match": 31.0})
-    assert "exact match: 31.00 %, F1: 43.21 %." in card
-    assert "overlapping parts, 384 tokens at a time" in card
-    assert "`model.keras`" not in card  # without its size, the file is not there
-    assert "The Keras model is not included" in card
-
-
 @pytest.fixture
 def run(tmp_path):
     """The folder of a complete run without a card."""

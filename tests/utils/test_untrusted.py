@@ -12,7 +12,6 @@ from keras_gmlp import inference
 from keras_gmlp.data.text import load_text
 from keras_gmlp.data.text.files import find_files
 from keras_gmlp.data.text.labelled_files import read_table
-from keras_gmlp.data.text.squad import read_squad
 from keras_gmlp.programs.shared.messages import one_line
 from keras_gmlp.runs.queue import read_plan
 from keras_gmlp.utils.csv_tables import write_table
@@ -26,7 +25,6 @@ from keras_gmlp.utils.files import atomic_folder, atomic_write, read_json, requi
         ("a.json", read_json),
         ("a.json", read_table),
         ("a.jsonl", read_table),
-        ("a.json", read_squad),
         ("a.json", read_plan),
     ],
 )

@@ -1,4 +1,4 @@
-"""Text: tokenizer, corpus, masked windows, labelled sentences, questions and answers."""
+"""Text: tokenizer, corpus, masked windows and labelled sentences."""
 
 import lazy_loader
 
@@ -9,10 +9,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "corpus": ["Corpus", "PreparedCorpus", "build_corpus", "prepare_corpus"],
         "labelled_texts": ["TextData", "TextSplit", "hold_out", "load_text"],
         "masking": ["MaskedBatches", "masked_windows", "validation_set"],
-        "sentence_batches": ["TextBatches", "TokenizedQuestions", "TokenizedText"],
-        "squad": ["Question", "SquadData", "load_squad"],
-        "squad_answers": ["Prediction", "best_answers", "squad_scores"],
-        "squad_features": ["SpanFeatures", "span_features"],
+        "sentence_batches": ["TextBatches", "TokenizedText"],
         "tokenizer": ["Encoding", "Tokenizer"],
     },
 )

@@ -1,4 +1,4 @@
-"""The parts of labelled texts, or of questions, that a model trains on and is tested on."""
+"""The parts of labelled texts that a model trains on and is tested on."""
 
 import dataclasses
 import os
@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.data.text import squad
 from keras_gmlp.data.text.labelled_texts import (
     TextSplit,
     find_parts,
@@ -15,18 +14,16 @@ from keras_gmlp.data.text.labelled_texts import (
     read_alike,
     read_texts,
 )
-from keras_gmlp.data.text.squad import load_squad
-from keras_gmlp.utils.inputs import list_suffix
 
 SPLITS = ("test", "train", "validation", "all")
 
 
 @dataclasses.dataclass(frozen=True)
 class TextSource:
-    """Labelled texts or questions by name, and how they are read and divided."""
+    """Labelled texts by name, and how they are read and divided."""
 
     name: str
-    columns: dict | None = None  # arguments of `load_text` or `load_squad`
+    columns: dict | None = None  # arguments of `load_text`
     held_out: float = 0.0  # share of the training samples to test on instead of the test samples
     data_dir: str | None = None  # folder of TFDS; see `data.load`
     validation: float = 0.0  # share of the training samples that is tested after each epoch
@@ -35,11 +32,11 @@ class TextSource:
     def path(self):
         return Path(os.path.expanduser(self.name))
 
-    def load(self, read):
-        """Returns what `load_text` or `load_squad` reads."""
-        return read(self.name, data_dir=self.data_dir, **(self.columns or {}))
+    def load(self):
+        """Returns what `load_text` reads."""
+        return load_text(self.name, data_dir=self.data_dir, **(self.columns or {}))
 
-    def decide(self, split, find_parts):
+    def decide(self, split):
         """Returns the split to evaluate on, or the default of one's own data."""
         if split not in (None, *SPLITS):
             raise ValueError(f"split is {split!r}; expected {', '.join(SPLITS)}.")
@@ -57,7 +54,7 @@ class TextSource:
 
 def open_texts(source):
     """Returns a `TextData`, with parts of the training texts for testing if asked."""
-    texts = source.load(load_text)
+    texts = source.load()
     # Most training texts of SST-2 are phrases of other ones.
     whole = source.name in ("sst2", "glue/sst2")
     if source.held_out:
@@ -66,20 +63,9 @@ def open_texts(source):
     return hold_out(texts, source.validation, whole=whole) if source.validation else texts
 
 
-def open_questions(source):
-    """Returns a `SquadData`, with a part of the training questions for testing if asked."""
-    questions = source.load(load_squad)
-    if not source.held_out:
-        return questions
-    titles = list(dict.fromkeys(question.title for question in questions.train))
-    held = set(titles[round(len(titles) * (1 - source.held_out)) :])
-    kept, cut = squad.part_questions(questions.train, "title", held)
-    return dataclasses.replace(questions, train=kept, test=cut)
-
-
 def choose_texts(source, split=None):
     """Returns the texts to evaluate a classifier on, the names of their classes and the split."""
-    path, asked, split = source.path, split, source.decide(split, find_parts)
+    path, asked, split = source.path, split, source.decide(split)
     if split == "validation" and not source.validation:
         raise ValueError(f"{source.name}: no validation texts; train with --validation 0.1.")
     if split == "all" and path.exists():
@@ -94,24 +80,8 @@ def choose_texts(source, split=None):
             names, indices = np.unique(labels, return_inverse=True)
             return source.require(TextSplit(texts, indices), split), tuple(names.tolist()), split
         split = "test"  # of a table with test texts
-    data = source.load(load_text) if split == "all" else open_texts(source)
+    data = source.load() if split == "all" else open_texts(source)
     parts = [data.train, data.test] if split == "all" else [getattr(data, split)]
     texts = [text for part in parts for text in part.texts]
     found = TextSplit(texts, np.concatenate([part.labels for part in parts]))
     return source.require(found, split), data.labels, split
-
-
-def choose_questions(source, split=None):
-    """Returns the questions to evaluate a model on, and the split; see `choose_texts`."""
-    path, split = source.path, source.decide(split, squad.find_parts)
-    if split == "validation":
-        raise ValueError(f"{source.name}: questions have no split validation; give --split test.")
-    if split == "all" and path.exists():
-        files = list_suffix(path, (".json",)) if path.is_dir() else [path]
-        found = [question for file in files for question in squad.read_squad(file)]
-    elif split == "all":
-        data = load_squad(source.name, data_dir=source.data_dir)
-        found = [*data.train, *data.test]
-    else:
-        found = getattr(open_questions(source), split)
-    return source.require(found, split), split

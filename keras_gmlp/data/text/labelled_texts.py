@@ -253,10 +253,9 @@ def _read_prepared(name, text, label, data_dir):
     )
     names, classes = _features(prepared)
     if not (prepared.readable and names and classes and "train" in prepared.splits):
-        hint = " load_squad opens it." if prepared.name in ("squad", "xquad") else ""
         raise ValueError(
             f"{name!r}: expected the features text and label and a split train; the set has "
-            f"{', '.join(prepared.features)} and {', '.join(prepared.splits)}.{hint}"
+            f"{', '.join(prepared.features)} and {', '.join(prepared.splits)}."
         )
     texts, label = choose_columns([*names, *classes], text, label, name)
     if label not in classes:

@@ -1,4 +1,4 @@
-"""Labelled texts and questions as token ids, and in batches for `fit`, without TensorFlow."""
+"""Labelled texts as token ids, and in batches for `fit`, without TensorFlow."""
 
 import dataclasses
 import functools
@@ -8,8 +8,6 @@ import numpy as np
 
 from keras_gmlp.data.batches.passes import Passes, make_generator
 from keras_gmlp.data.text.labelled_texts import TextData
-from keras_gmlp.data.text.squad import SquadData
-from keras_gmlp.data.text.squad_features import span_features
 from keras_gmlp.data.text.tokenizer import Tokenizer, encode_rows
 
 
@@ -106,23 +104,3 @@ class TokenizedText:
         """Returns the token ids, int32 `(texts, length)`, and the class indices of a split."""
         found = getattr(self.texts, split)
         return encode_rows(self.tokenizer, found.texts, length)[0], found.labels
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class TokenizedQuestions:
-    """A `SquadData` with a `Tokenizer`; each split is encoded once.
-
-    Attributes:
-        questions: `SquadData`.
-        tokenizer: `Tokenizer`.
-    """
-
-    questions: SquadData
-    tokenizer: Tokenizer
-
-    name, train, test = _those_of("questions", "name", "train", "test")
-
-    @functools.cache  # noqa: B019 (a run holds one such object)
-    def features(self, split, length, stride):
-        """Returns the `SpanFeatures` of a split."""
-        return span_features(getattr(self.questions, split), self.tokenizer, length, stride)

@@ -1,13 +1,11 @@
 """Shared parts of the programs that use text models: the model and the texts."""
 
-import contextlib
 import functools
 import json
 import sys
 
 from keras_gmlp.programs.shared.cli import Program, UsageError, fail, quiet
 from keras_gmlp.programs.shared.messages import ROOT
-from keras_gmlp.utils.csv_tables import decode_text
 from keras_gmlp.utils.errors import cut, printable
 
 MODELS = ROOT / "saved_models"
@@ -16,7 +14,7 @@ SHOWN = 400  # characters of a text
 COLUMNS = """\
 --column NAME*  column of the texts; give two for pairs; default: guessed from usual names
 --label NAME  column of the labels; default: guessed
---test FILE  texts, or questions, to test on
+--test FILE  texts to test on
 """
 
 
@@ -85,18 +83,6 @@ def _number_lines(options, name, lines):
         if text.strip():
             options.place = f"{name}, line {number:,}"
             yield text
-
-
-def read_whole(path):
-    """Returns the text of a file, or of standard input for `-`."""
-    from keras_gmlp.data.text.files import LONGEST
-
-    place = "standard input" if path == "-" else path
-    with contextlib.nullcontext(sys.stdin.buffer) if path == "-" else open(path, "rb") as file:
-        content = file.read(LONGEST + 1)
-    if len(content) > LONGEST:
-        raise ValueError(f"{place}: has more than {LONGEST:,} bytes; give a part of the text.")
-    return decode_text(content, place)
 
 
 def rounded(result):
