@@ -39,9 +39,6 @@ def load(path, threads=None):
 def from_keras(model, path, card):
     """Returns the `Classifier` of a `keras.Model`, with the labels and preparation of a card.
 
-    Under PyTorch it records the model's operators in the second call and replays them from then on,
-    with the weights that the model then has.
-
     Args:
         model: A model that returns logits.
         path: Path of its file, for errors.

@@ -225,9 +225,7 @@ def open_keras(model, path=None, card=None):
     if keras.backend.backend() == "torch":
         import torch
 
-        from keras_gmlp.inference.replay import Replayed
-
-        call = Replayed(call) if [*dtypes.values()] == ["float32"] else torch.no_grad()(call)
+        call = torch.no_grad()(call)
 
     def run(**arrays):
         size, parts = len(next(iter(arrays.values()))), []
