@@ -130,18 +130,44 @@ def _nearest(pixels, start, end, counts):
 
 
 def _decode(file, channels):
-    """Decodes a file to grey or RGB in float32, with transparency over white."""
+    """Decodes a JPEG or PNG file, upright, to grey or RGB in float32, transparency over white."""
     import tensorflow as tf
 
     def jpeg():  # the default decoder differs from other programs by up to 5 levels
         rgb = tf.io.decode_jpeg(file, channels=3, dct_method="INTEGER_ACCURATE")
-        return tf.cast(rgb, tf.float32)
+        return _turn_upright(tf.cast(rgb, tf.float32), file, b"Exif\0\0")
 
-    def other():
-        rgba = tf.io.decode_image(file, channels=4, dtype=tf.uint8, expand_animations=False)
-        rgba = tf.cast(rgba, tf.float32)
-        opacity = rgba[..., 3:] / 255
-        return tf.round(rgba[..., :3] * opacity + 255 * (1 - opacity))
+    def png():
+        rgba = tf.cast(tf.io.decode_png(file, channels=4), tf.float32)
+        alpha = rgba[..., 3:]
+        # TensorFlow gives an opaque PNG of 1, 2 or 4 bits the largest alpha of so few bits.
+        least, most = tf.reduce_min(alpha), tf.reduce_max(alpha)
+        is_opaque = (least == most) & tf.reduce_any(most == [1.0, 3.0, 15.0])
+        opacity = tf.where(is_opaque, 1.0, alpha / 255)
+        rgb = tf.round(rgba[..., :3] * opacity + 255 * (1 - opacity))
+        return _turn_upright(rgb, file, b"eXIf")
 
-    rgb = tf.ensure_shape(tf.cond(tf.io.is_jpeg(file), jpeg, other), (None, None, 3))
+    rgb = tf.ensure_shape(tf.cond(tf.io.is_jpeg(file), jpeg, png), (None, None, 3))
     return rgb if channels == 3 else tf.round(rgb @ [[0.299], [0.587], [0.114]])
+
+
+def _turn_upright(pixels, file, marker):
+    """Turns and mirrors pixels as the EXIF orientation of their file says."""
+    import tensorflow as tf
+
+    # After the marker: the byte order, the place of the tags, their number and the tags of 12
+    # bytes each, of which the first two bytes are a name and the ninth and tenth a value.
+    tags = tf.strings.split(file, marker, maxsplit=1)[-1]
+    is_little = tf.strings.substr(tags, 0, 4) == b"II*\0"
+    is_exif = is_little | (tf.strings.substr(tags, 0, 4) == b"MM\0*")
+    little, big = (tf.io.decode_raw(tags, tf.uint16, flag, 1 << 16) for flag in (True, False))
+    words = tf.cast(tf.where(is_little, little, big), tf.int32)
+    start = (words[2] + words[3]) // 2
+    rows = words[start + 1 :][: 6 * tf.reduce_sum(words[start : start + 1])]
+    values = rows[4::6]
+    found = tf.boolean_mask(values, is_exif & (rows[::6][: tf.size(values)] == 0x112))
+    orientation = tf.concat([found, [1]], 0)[0]
+    mirrors = [tf.reduce_any(orientation == kinds) for kinds in ([3, 4, 7, 8], [2, 3, 6, 7])]
+    is_lying = (orientation >= 5) & (orientation <= 8)
+    pixels = tf.cond(is_lying, lambda: tf.transpose(pixels, (1, 0, 2)), lambda: pixels)
+    return tf.reverse(pixels, tf.boolean_mask([0, 1], mirrors))

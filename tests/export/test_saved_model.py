@@ -52,6 +52,49 @@ def test_grey_and_transparency(tmp_path):
             assert np.abs(found - expected).max() <= 2
 
 
+def difference(path):
+    found = read(tf.io.read_file(str(path)), (16, 12, 3), {})
+    return np.abs(found - read_image(path, (16, 12, 3)).astype("float32")).max()
+
+
+@pytest.mark.parametrize("suffix", ["jpg", "png"])
+@pytest.mark.parametrize("endian", "<>")
+def test_exif_orientation(tmp_path, suffix, endian):
+    path, exif = tmp_path / f"phone.{suffix}", Image.Exif()
+    exif[0x110] = "model of the phone"
+    for orientation in range(10):  # 0 and 9 mean nothing
+        exif.endian, exif[0x112] = endian, orientation
+        photo((40, 31)).save(path, exif=exif)
+        assert difference(path) <= 2
+
+
+def test_damaged_exif_is_ignored(tmp_path):
+    for tags in (b"MM\0*\0\0\0\x08\0\xff\x01\x12", b"II*\0\xff\xff\0\0", b"II", b""):
+        photo((40, 31)).save(tmp_path / "a.jpg")
+        plain = (tmp_path / "a.jpg").read_bytes()
+        size = len(tags) + 8
+        marked = plain[:2] + b"\xff\xe1" + bytes(divmod(size, 256)) + b"Exif\0\0" + tags + plain[2:]
+        np.testing.assert_array_equal(read(marked, (8, 8, 3), {}), read(plain, (8, 8, 3), {}))
+
+
+@pytest.mark.parametrize("bits", [1, 2, 4, 8])
+def test_png_of_few_bits(tmp_path, bits):
+    path, picture = tmp_path / "palette.png", photo((40, 31)).quantize(2**bits)
+    picture.save(path, bits=bits)
+    assert difference(path) <= 2
+    picture.save(path, bits=bits, transparency=1)
+    assert difference(path) <= 2
+    if bits == 1:
+        photo((40, 31)).convert("1").save(path)
+        assert difference(path) <= 2
+
+
+def test_only_jpeg_and_png_are_decoded(tmp_path):
+    photo((40, 31)).quantize(200).save(tmp_path / "palette.bmp")  # else in wrong colours
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        difference(tmp_path / "palette.bmp")
+
+
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
     model = random_model("gmlp")
