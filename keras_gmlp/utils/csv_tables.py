@@ -2,7 +2,6 @@
 
 import csv
 import io
-import operator
 
 from keras_gmlp.utils.errors import printable, refuse_nul
 from keras_gmlp.utils.files import atomic_write
@@ -29,53 +28,41 @@ def write_dicts(path, columns, rows):
 
 
 def read_rows(path):
-    """Reads the rows of a CSV or TSV file."""
+    """Reads the rows of a CSV or TSV file: column names, and for each row its line and a dict."""
     content, delimiter = read_text(path), TABLES[path.suffix.lower()]
-    head = content.split("\n", 1)[0].strip()
-    skipped = 0
-    if head.lower().startswith("sep=") and len(head) == 5:  # Excel's note on the delimiter
-        delimiter, skipped = head[4], 1
-        content = content.partition("\n")[2]
-    elif delimiter == ",":
-        # Spreadsheets write semicolons where the comma is the decimal sign, and some write tabs.
-        delimiter = max(",;\t", key=head.count)
-    tab = path.suffix.lower() == ".tsv"  # its quotes are part of a text, unless they enclose it
-    quoting = csv.QUOTE_NONE if tab else csv.QUOTE_MINIMAL
-    limit, line = csv.field_size_limit(2**31 - 1), 1
+    is_tsv = delimiter == "\t"  # its quotes are part of a text, unless they enclose it
+    if not is_tsv:  # spreadsheets write semicolons where the comma is the decimal sign, or tabs
+        delimiter = max(",;\t", key=content.partition("\n")[0].count)
+    quoting = csv.QUOTE_NONE if is_tsv else csv.QUOTE_MINIMAL
+    form = {"quoting": quoting, "strict": True, "skipinitialspace": True}
+    limit, line, rows = csv.field_size_limit(2**31 - 1), 1, []
     try:
-        reader = csv.reader(
-            io.StringIO(content, newline=""), delimiter=delimiter, quoting=quoting, strict=True
-        )
-        names = [name.strip().strip('"') for name in next(filter(None, reader), [])]
-        repeated = [name for place, name in enumerate(names) if name and name in names[:place]]
-        if repeated:
-            raise ValueError(
-                f"{path}: the column {printable(repeated[0])} is there twice; rename or remove one."
-            )
-        rows = []
-        line = reader.line_num + 1
+        reader = csv.reader(io.StringIO(content, newline=""), delimiter=delimiter, **form)
         for values in reader:
-            first, line = line, reader.line_num + 1
-            if not values:
-                continue
-            place = f"line {reader.line_num + skipped}"
-            if len(values) != len(names):
-                raise ValueError(
-                    f"{path}, {place}: expected {len(names)} columns "
-                    f"({printable(', '.join(names))}); received {len(values)}. Quote texts that "
-                    "contain the separator."
-                )
-            values = map(_unquoted, values) if tab else values
-            rows.append((place, dict(zip(names, values, strict=True)), first + skipped))
+            if values:
+                values = map(_unquoted, values) if is_tsv else values
+                rows.append((f"line {reader.line_num}", list(values)))
+            line = reader.line_num + 1
     except csv.Error as error:
         raise ValueError(
-            f"{path}, line {line + skipped}: a quote without its other half ({error}). Close it, "
-            "or write a quote inside a text twice, in quotes."
+            f"{path}, line {line}: a quote without its other half ({error}). Close it, or write a "
+            "quote inside a text twice, in quotes."
         ) from None
     finally:
         csv.field_size_limit(limit)
-    _refuse_swallowed(path, names, delimiter, rows)
-    return names, [row[:2] for row in rows]
+    names = [name.strip() for name in rows.pop(0)[1]] if rows else []
+    repeated = [name for place, name in enumerate(names) if name and name in names[:place]]
+    if repeated:
+        raise ValueError(
+            f"{path}: the column {printable(repeated[0])} is there twice; rename or remove one."
+        )
+    for place, values in rows:
+        if len(values) != len(names):
+            raise ValueError(
+                f"{path}, {place}: expected {len(names)} columns ({printable(', '.join(names))}); "
+                f"received {len(values)}. Quote texts that contain the separator."
+            )
+    return names, [(place, dict(zip(names, values, strict=True))) for place, values in rows]
 
 
 def find_column(path, names, wanted):
@@ -84,27 +71,6 @@ def find_column(path, names, wanted):
     if len(found) > 1:
         raise ValueError(f"{path}: columns {' and '.join(found)}; rename or remove one.")
     return found[0] if found else None
-
-
-def _refuse_swallowed(path, names, delimiter, rows):
-    """Refuses rows inside a text, between two quotes that do not belong together."""
-    plain = [{row[name] for _, row, _ in rows if "\n" not in row[name]} for name in names]
-
-    for place, row, first in rows:
-        # As the lines were without quotes. The text of one row rarely looks like several.
-        lines = [line for line in delimiter.join(row.values()).split("\n") if line.strip()]
-        cells = [line.rstrip("\r").split(delimiter) for line in lines]
-        if len(names) < 2 or len(lines) < 2 or any(len(each) != len(names) for each in cells):
-            continue
-        # Columns whose values return, such as labels; the lines count as rows.
-        most = (len(rows) + len(lines)) / 2
-        found = zip(plain, zip(*cells, strict=True), strict=True)
-        known = [seen if len(seen | {*values}) < most else () for seen, values in found]
-        if all(any(map(operator.contains, known, each)) for each in cells):
-            raise ValueError(
-                f"{path}, line {first}: a quote here ends in {place}, and the lines between "
-                "look like rows. Remove it, or write it twice, in quotes."
-            )
 
 
 def _as_plain_cell(value):
