@@ -1,4 +1,4 @@
-"""Data sets of one's own images in memory: arrays, tf.data, and data sets of Hugging Face."""
+"""Data sets of one's own images in memory: arrays and tf.data."""
 
 import zlib
 
@@ -6,40 +6,38 @@ import numpy as np
 
 from keras_gmlp.data.dividing import divide
 from keras_gmlp.data.images.image_data import ImageData
-from keras_gmlp.data.images.read_image import read_image
 from keras_gmlp.data.images.splits import ArraySplit
-from keras_gmlp.utils.errors import one_line_errors
+from keras_gmlp.utils.errors import first_of, one_line_errors
 
 
 def is_raw(data):
     """Returns whether data are what `from_arrays` takes, and no `ImageData`."""
-    is_table = hasattr(data, "column_names") or hasattr(data, "as_numpy_iterator")
-    return is_table or isinstance(data, tuple | list | dict)
+    return hasattr(data, "as_numpy_iterator") or isinstance(data, tuple | list | dict)
 
 
-def from_arrays(train, test=None, labels=None, name=None, image_size=None):
+def from_arrays(train, test=None, labels=None, name=None):
     """Makes an `ImageData` of images in memory.
 
     Args:
         train: Training images: a pair of uint8 images `(samples, height, width, channels)` or
-            `(samples, height, width)` and class indices or names `(samples,)`; a
-            `tf.data.Dataset` of such pairs, single or in batches; or a data set of Hugging Face
-            with a column of images and one of classes. Several splits are a dict with the keys
-            `"train"`, `"test"` and `"validation"`, or two pairs, as `keras.datasets` gives them.
+            `(samples, height, width)` and class indices or names `(samples,)`; or a
+            `tf.data.Dataset` of such pairs, single or in batches. Several splits are a dict with
+            the keys `"train"`, `"test"` and `"validation"`, or two pairs, as `keras.datasets`
+            gives them. The columns of a data set of Hugging Face are such a pair:
+            `(np.stack(data["image"]), data["label"])`.
         test: The same for the test images. Defaults to a fifth of the training images of each
             class.
         labels: Class names, in the order of their indices. Defaults to those in the data, in
             alphabetical order, or to `"0"`, `"1"`, ...
         name: Name of the data. Defaults to `"arrays-"` and a checksum, so that a run never goes on
             with other images.
-        image_size: `(height, width)` to which images of Hugging Face are scaled. Defaults to
-            their size, if it is the same for all.
 
     Returns:
         An `ImageData`.
 
     Raises:
-        ValueError: If the data are of another kind, size or type, or too few. One line.
+        ValueError: If the data are of another kind, size or type, or too few, or a class has no
+            training image. One line.
 
     Example:
         >>> images = np.zeros((10, 8, 8, 3), "uint8")
@@ -52,17 +50,15 @@ def from_arrays(train, test=None, labels=None, name=None, image_size=None):
         parts = {split: train.get(split) for split in ("train", "test", "validation")}
     elif isinstance(train, tuple | list) and len(train) == 2 and isinstance(train[0], tuple):
         parts = {"train": train[0], "test": train[1]}
-    parts = {key: _read(part, image_size) for key, part in parts.items() if part is not None}
+    parts = {key: _read(part) for key, part in parts.items() if part is not None}
     if "train" not in parts:
         raise ValueError(f"expected a split train; received {', '.join(map(str, train))}.")
-    found = np.concatenate([indices for _, indices, _ in parts.values()])
     if labels is None:
-        (*_, labels) = parts["train"]
-    if labels is None:
+        found = np.concatenate([indices for _, indices in parts.values()])
         numbered = found.dtype.kind in "biuf"
         labels = range(int(found.max(initial=0)) + 1) if numbered else np.unique(found)
     labels = tuple(map(str, labels))
-    splits = {key: _index(*part[:2], labels) for key, part in parts.items()}
+    splits = {key: _index(*part, labels) for key, part in parts.items()}
     if name is None:
         checksum = 0
         for array in (array for key in splits for array in splits[key].arrays()):
@@ -77,15 +73,20 @@ def from_arrays(train, test=None, labels=None, name=None, image_size=None):
     shapes = {split.shape for split in splits.values()}
     if len(shapes) > 1:
         raise ValueError(f"{name}: images of {len(shapes)} shapes, {shapes}; expected one.")
-    return ImageData(name, labels, shapes.pop(), **splits)
+    data = ImageData(name, labels, shapes.pop(), **splits)
+    trained = set(data.train.read_labels().tolist())
+    if missing := [label for index, label in enumerate(labels) if index not in trained]:
+        start = " Class indices start at 0." if min(trained, default=0) else ""
+        raise ValueError(
+            f"{name}: no training image of class {first_of(missing, 3)} ({len(labels)} classes). "
+            f"Give some, or leave the class out.{start}"
+        )
+    return data
 
 
-def _read(samples, image_size):
-    """Returns the images and labels of a split, and class names if it has them."""
-    names = None
-    if hasattr(samples, "column_names"):
-        images, labels, names = _read_columns(samples, image_size)
-    elif hasattr(samples, "as_numpy_iterator"):
+def _read(samples):
+    """Returns the images of a split, and their class indices or names."""
+    if hasattr(samples, "as_numpy_iterator"):
         spec = samples.element_spec
         if not isinstance(spec, tuple) or len(spec) != 2:
             raise ValueError(f"expected a tf.data.Dataset of (image, label); received {spec}.")
@@ -96,35 +97,23 @@ def _read(samples, image_size):
         images, labels = samples
     else:
         raise ValueError(
-            "expected images and labels, a tf.data.Dataset or a data set of Hugging Face; received "
-            f"{type(samples).__name__}."
+            f"expected images and labels, or a tf.data.Dataset; received {type(samples).__name__}."
         )
     if isinstance(images, tuple | list) and len({np.shape(image) for image in images}) > 1:
-        raise ValueError("the images have several sizes; scale them to one (image_size).")
+        raise ValueError("the images have several sizes; scale them to one.")
     images, labels = np.asarray(images), np.asarray(labels)
     images = images[..., None] if images.ndim == 3 else images
-    return images, labels[:, 0] if labels.shape[1:] == (1,) else labels, names
-
-
-def _read_columns(table, image_size):
-    """Returns the images, the labels and the class names of a data set of Hugging Face."""
-    columns = [
-        [name for name in table.column_names if type(table.features[name]).__name__ == kind]
-        or [name for name in table.column_names if name in usual]
-        for kind, usual in (("Image", ("image", "img")), ("ClassLabel", ("label", "labels")))
-    ]
-    if [len(names) for names in columns] != [1, 1]:
+    if images.ndim == 4 and images.shape[1] in (1, 3) and images.shape[3] not in (1, 3):
         raise ValueError(
-            "expected one column of images and one of classes; received the columns "
-            f"{', '.join(table.column_names)}. Choose two with select_columns."
+            f"images {images.shape} have their channels first; expected (samples, height, width, "
+            "channels): images.transpose(0, 2, 3, 1)."
         )
-    (image,), (label,) = columns
-    pictures = list(table[image])
-    channels = 1 if all(picture.mode == "L" for picture in pictures) else 3
-    images = [
-        read_image(picture, (*(image_size or picture.size[::-1]), channels)) for picture in pictures
-    ]
-    return images, list(table[label]), getattr(table.features[label], "names", None)
+    if labels.dtype.kind in "OST":  # names of pandas, of tf.data and of NumPy's StringDType
+        names = [name.decode() if isinstance(name, bytes) else name for name in labels.ravel()]
+        labels = np.array(names).reshape(labels.shape)
+        if len({isinstance(name, str) for name in names}) > 1 or labels.dtype.kind not in "Ubiuf":
+            raise ValueError("expected a name or a class index for each image; some are neither.")
+    return images, labels[:, 0] if labels.shape[1:] == (1,) else labels
 
 
 def _index(images, labels, names):

@@ -359,19 +359,6 @@ def test_tfds_set_that_cannot_be_downloaded(tfds_folder, monkeypatch):
     assert before == downloader.MAX_RETRIES
 
 
-class Table:
-    """Columns as the `datasets` of Hugging Face give them."""
-
-    def __init__(self, images, labels, label_kind="ClassLabel"):
-        self.columns = {"img": list(map(Image.fromarray, images)), "label": list(labels)}
-        kinds = {"img": ("Image", {}), "label": (label_kind, {"names": ["cat", "dog"]})}
-        self.features = {name: type(kind, (), own)() for name, (kind, own) in kinds.items()}
-        self.column_names = list(self.columns)
-
-    def __getitem__(self, name):
-        return self.columns[name]
-
-
 @pytest.fixture
 def own():
     images = np.random.default_rng(0).integers(0, 256, (20, 6, 8, 3), "uint8")
@@ -391,7 +378,9 @@ def test_own_images_of_every_kind(own):
         (lambda x, y: (x, np.array(["cat", "dog"])[y]), ("cat", "dog")),
         (as_tensors, ("0", "1")),
         (lambda x, y: as_tensors(x, y, 7), ("0", "1")),
-        (Table, ("cat", "dog")),
+        (lambda x, y: (x, np.array(["cat", "dog"], object)[y]), ("cat", "dog")),  # of pandas
+        (lambda x, y: (x, y.astype(object)), ("0", "1")),
+        (lambda x, y: as_tensors(x, np.array(["cat", "dog"])[y]), ("cat", "dog")),
     ):
         assert is_raw(make(*own))  # `keras_gmlp.train` takes it, too
         whole = data.from_arrays(make(*own), test=make(*own))
@@ -411,10 +400,10 @@ def test_own_images_in_splits(own):
     images, labels = own
     pairs = data.from_arrays(((images[..., 0], labels), (images[:4, ..., 0], labels[:4])))
     assert (pairs.image_shape, len(pairs.test)) == ((6, 8, 1), 4)
-    splits = {"train": Table(*own), "validation": Table(images[:6], labels[:6])}
+    splits = {"train": own, "validation": (images[:6], labels[:6])}
     assert is_raw(splits)
-    found = data.from_arrays(splits, image_size=(3, 4), name="pets")
-    assert (found.name, found.image_shape) == ("pets", (3, 4, 3))
+    found = data.from_arrays(splits, name="pets")
+    assert (found.name, found.image_shape) == ("pets", (6, 8, 3))
     assert [len(split) for split in found.splits().values()] == [16, 4, 6]
     named = images, np.array(["cat", "dog"])[labels]
     assert data.from_arrays(named, labels=("dog", "cat")).labels == ("dog", "cat")
@@ -434,8 +423,12 @@ def test_own_images_that_do_not_fit(own):
         (lambda x, y: ((x, y), (x[:, 1:], y)), "images of 2 shapes"),
         (lambda x, y: {"test": (x, y)}, "expected a split train; received test"),
         (lambda x, y: as_tensors(x, y).map(lambda x, y: x), "of .image, label.; received TensorSp"),
-        (lambda x, y: Table([x[0], x[1, 1:]], y[:2]), "several sizes"),
-        (lambda x, y: Table(x, y, "Image"), "expected one column of images and one of classes"),
+        (lambda x, y: (x.transpose(0, 3, 1, 2), y), "channels first"),
+        (lambda x, y: (x, y + 1), "start at 0"),
+        (lambda x, y: ((x, y), (x[:3], np.arange(3))), "training image of class 2"),
+        (lambda x, y: {"train": (x, y), "validation": (x[:3], np.arange(3))}, "class 2"),
+        (lambda x, y: (x, np.array(["cat", None] * 10)), "a name or a class index"),
+        (lambda x, y: (x, np.array(["cat", np.nan] * 10, object)), "a name or a class index"),
     ):
         with refused(reason):
             data.from_arrays(change(*own))
