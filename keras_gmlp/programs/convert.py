@@ -10,9 +10,9 @@ from keras_gmlp.programs.shared.messages import print_error
 from keras_gmlp.programs.shared.parser import both_sides
 
 USAGE = """\
-source SOURCE  hf-hub:NAME[@REVISION], a .safetensors, .pth, .pt, .bin or .npz file, a .keras file,
-    the folder of a run or the name of an included model; for texts also a folder of transformers
-    with a BERT
+source SOURCE  hf-hub:NAME[@REVISION], a .safetensors, .pth, .pt, .bin or .npz file, a folder with
+    model.safetensors and config.json, a .keras file, the folder of a run or the name of an included
+    model; for texts also a folder of transformers with a BERT
 --preset PRESET  for images; default: the name in the source
 --out FOLDER|FILE  default: runs/NAME of the source; existing files are never overwritten
 --image-size PIXELS|HxW:size  side, or height and width, for images; default: the source's

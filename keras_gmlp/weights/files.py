@@ -32,6 +32,17 @@ _WRAPPER = re.compile(r"(^|\.)(?:(?:_orig_mod|_fsdp_wrapped_module|_checkpoint_w
 # Names under which a module of Lightning, or one's own, holds the model.
 _MEMBERS = ("model.", "net.", "network.")
 
+WEIGHTS = "model.safetensors"  # in a folder, as in the hub's cache
+
+# Arguments of timm's models that the weights tell as well, that another line reads, or that matter
+# in training only. Others may compute something else from the same weights.
+_KNOWN_ARGUMENTS = {
+    "img_size", "in_chans", "num_classes", "global_pool", "num_heads", "patch_size", "embed_dim",
+    "depth", "num_blocks", "mlp_ratio", "class_token", "qkv_bias", "qk_norm", "init_values",
+    "strict_img_size", "dynamic_img_size", "weight_init", "drop_rate", "pos_drop_rate",
+    "patch_drop_rate", "proj_drop_rate", "attn_drop_rate", "drop_path_rate",
+}  # fmt: skip
+
 EXPANSION = 10  # of a compressed .npz file; weights shrink to a half at best
 
 
@@ -47,11 +58,14 @@ class PretrainedConfig:
     interpolation: str | None = None
     labels: tuple[str, ...] | None = None
     pool: str | None = None  # what the head reads, "token" or "avg"
+    num_heads: int | None = None
 
 
 def is_published(source):
-    """Returns whether a source is a hub name or, by its suffix, a file of published weights."""
-    return str(source).startswith(HUB) or bool(find_suffix(source))
+    """Returns whether a source is a hub name, a file of published weights or a folder with one."""
+    folder = Path(source).expanduser()
+    is_folder = (folder / WEIGHTS).exists() and not (folder / "model.keras").exists()
+    return str(source).startswith(HUB) or is_folder or bool(find_suffix(source))
 
 
 def find_suffix(path):
@@ -72,9 +86,10 @@ def read_checkpoint(source):
     """Reads published weights; returns float32 arrays by name, and a `PretrainedConfig`."""
     source = str(source)
     if source.startswith(HUB):
-        path, config = download(source, "model.safetensors"), download(source, "config.json")
+        path, config = download(source, WEIGHTS), download(source, "config.json")
     else:
         path = Path(source).expanduser()
+        path = path / WEIGHTS if path.is_dir() else path
         if not path.is_file():
             raise ValueError(
                 f"{source}: no such file; expected {', '.join(SUFFIXES)} or {HUB}NAME."
@@ -91,6 +106,9 @@ def _read_config(path):
     try:
         values = {**config, **(config.get("pretrained_cfg") or {})}
         arguments = config.get("model_args") or {}
+        set_ones = {name for name, value in arguments.items() if value not in (None, "gelu")}
+        if others := sorted(set_ones - _KNOWN_ARGUMENTS):
+            raise ValueError(f"model_args {', '.join(others)} may change what the model computes")
         if arguments.get("img_size"):  # overrides the size of the architecture
             channels, *_ = values.get("input_size") or (3,)
             size = arguments["img_size"]
@@ -117,7 +135,8 @@ def _read_config(path):
             crop=crop,
             interpolation=interpolation,
             labels=labels or None,
-            pool=config.get("global_pool"),
+            pool=arguments.get("global_pool", config.get("global_pool")),
+            num_heads=arguments.get("num_heads"),
         )
     except (ValueError, TypeError, AttributeError, OverflowError) as error:
         reason = str(error).removesuffix(".")
@@ -133,7 +152,7 @@ def short_name(source):
     if not path.name.lower().endswith(suffix):
         return Path(os.path.realpath(path)).name
     stem = path.name[: -len(suffix)]
-    return Path(os.path.realpath(path)).parent.name if stem == "model" else stem
+    return Path(os.path.realpath(path.parent)).name if stem == "model" else stem
 
 
 def write_checkpoint(path, arrays, config):

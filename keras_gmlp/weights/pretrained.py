@@ -28,9 +28,10 @@ def load(source, preset=None):
 
     Args:
         source: A name on the Hugging Face hub, `"hf-hub:timm/gmlp_s16_224.ra3_in1k"`; a file of
-            published weights (see `weights.files.read_checkpoint`); a `.keras` file of this
-            package, the folder of a run, or the name of a model that comes with a clone of the
-            repository, such as `"gmlp_photo_64"`.
+            published weights (see `weights.files.read_checkpoint`) or a folder with
+            model.safetensors, as in the hub's cache; a `.keras` file of this package, the folder
+            of a run, or the name of a model that comes with a clone of the repository, such as
+            `"gmlp_photo_64"`.
         preset: A key of `PRESETS`. Defaults to the name in the source. A file of weights without
             config.json requires it.
 
@@ -70,6 +71,11 @@ def _load_published(source, preset):
         )
     with naming_errors(source):
         family, defaults = lookup(preset)
+    if config.num_heads not in (None, defaults.get("num_heads")):
+        raise ValueError(
+            f"{source}: config.json has num_heads {config.num_heads}; {preset} has "
+            f"{defaults.get('num_heads', 'none')}."
+        )
     arguments = {"mean": config.mean, "std": config.std, "input_shape": config.image_shape}
     arguments = {name: value for name, value in arguments.items() if value is not None}
     biases = [arrays[name] for name in ("head.bias", "head/bias") if name in arrays]

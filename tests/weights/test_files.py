@@ -215,6 +215,31 @@ def test_config_that_says_nonsense(tmp_path):
         fails(with_config(tmp_path, config), message, tmp_path / "config.json")
 
 
+def test_arguments_that_change_what_is_computed(tmp_path):
+    for arguments in ({"act_layer": "relu"}, {"norm_layer": "x"}, {"no_embed_class": True}):
+        (name,) = arguments
+        fails(with_config(tmp_path, {"model_args": arguments}), name, tmp_path / "config.json")
+    plain = {"act_layer": "gelu", "norm_layer": None, "drop_path_rate": 0.1, "depth": 12}
+    found = read_config(tmp_path, {"global_pool": "token", "model_args": plain})
+    assert found == PretrainedConfig(pool="token")
+    arguments = {"global_pool": "avg", "num_heads": 6}
+    found = read_config(tmp_path, {"global_pool": "token", "model_args": arguments})
+    assert (found.pool, found.num_heads) == ("avg", 6)
+
+
+def test_folder_of_the_hubs_cache(tmp_path):
+    blobs, folder = tmp_path / "blobs", tmp_path / "models--a--b" / "snapshots" / "0123"
+    blobs.mkdir()
+    folder.mkdir(parents=True)
+    safetensors.save_file(ARRAYS, blobs / "f00d")
+    (folder / "model.safetensors").symlink_to(blobs / "f00d")
+    assert is_published(folder)
+    assert same(folder)
+    assert short_name(folder) == short_name(folder / "model.safetensors") == "0123"
+    (folder / "model.keras").touch()  # of a run
+    assert not is_published(folder)
+
+
 def test_config_of_another_file_is_not_overwritten(tmp_path):
     write_checkpoint(tmp_path / "a.safetensors", ARRAYS, {"architecture": "a"})
     write_checkpoint(tmp_path / "a.safetensors", ARRAYS, {"architecture": "b"})  # its own is

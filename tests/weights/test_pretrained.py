@@ -198,6 +198,11 @@ def test_what_cannot_be_loaded_is_said_in_one_line(published, tmp_path):
             None,
             "head reads 'token'; the head of mixer_n4_32 reads the mean over tokens",
         ),
+        (
+            described(architecture="vit_tiny_patch16_224", model_args={"num_heads": 6}),
+            None,
+            "num_heads 6; vit_ti16_224 has 3",
+        ),
         (lambda p, t: t / "none.keras", None, "no such model file"),
         (lambda p, t: t / "model.onnx", None, "expected hf-hub:NAME"),
         (lambda p, t: t / "v1.5", None, "no such folder; expected hf-hub:NAME"),
