@@ -16,10 +16,10 @@ web: $(VENV)/.core $(LITERT)
 
 # Code that computes runs on each backend, the rest on one: this on PyTorch, which compiles nothing,
 # the others on TensorFlow.
-ON_PYTORCH := tests/benchmark tests/comparison tests/runs tests/weights tests/test_records.py \
+ON_PYTORCH := tests/test_benchmarks.py tests/comparison tests/runs tests/weights tests/test_records.py \
 	tests/analysis/test_texts.py \
-	$(addprefix tests/apps/test_, evaluate_sizes.py full_disk.py own_images.py text_apps.py) \
-	$(addprefix tests/evaluation/test_, cloze.py flops.py label_images.py text.py) \
+	$(addprefix tests/apps/test_, full_disk.py own_images.py text_apps.py) \
+	$(addprefix tests/evaluation/test_, flops.py label_images.py text.py) \
 	$(addprefix tests/training/test_, damaged_runs.py model_card.py) \
 	$(addprefix tests/models/test_, backends.py convnet.py features.py folding.py precision.py \
 	presets.py structure.py torch_convolutions.py)
@@ -72,7 +72,7 @@ RECORD := --model gmlp_residual_n4_32 --set-model depth=4 --set-model 'stem_argu
 	--backend torch --precision mixed_bfloat16
 record: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(RUN) apps/train.py $(RECORD) --out runs/record
-	$(RUN) -m keras_gmlp.comparison.time_to_accuracy runs/record
+	$(RUN) -m benchmarks.time_to_accuracy runs/record
 
 lint: $(VENV)/.dev
 	$(RUN) -m ruff check .

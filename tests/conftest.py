@@ -46,7 +46,7 @@ def pytest_runtest_setup(item):
 
 @pytest.fixture(scope="session")
 def timm():
-    from keras_gmlp.benchmark.runtimes import import_torchvision
+    from benchmarks.harness import import_torchvision
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # from timm's imports

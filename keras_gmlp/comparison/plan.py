@@ -25,14 +25,11 @@ class Measure:
     name: str  # in the table
     key: str  # in metrics.json
     factor: float = 100.0  # from there to the table
-    floor: str | None = None  # key in the scores of `compute_floors`, if it has any
 
 
-ACCURACY = Measure("accuracy (%)", "test_accuracy", floor="accuracy")
+ACCURACY = Measure("accuracy (%)", "test_accuracy")
 PERPLEXITY = Measure("perplexity", "test_perplexity", 1.0)
-MATTHEWS = Measure(
-    "Matthews correlation (x 100)", "test_matthews_correlation", floor="matthews_correlation"
-)
+MATTHEWS = Measure("Matthews correlation (x 100)", "test_matthews_correlation")
 
 
 def measure_of(task):

@@ -87,14 +87,7 @@ class TextSweep(Plan):
         return rows
 
 
-def best_floor(task, floors):
-    """Returns the name and the score of the best simple classifier."""
-    measure = measure_of(task)
-    name = max(floors, key=lambda classifier: floors[classifier][measure.floor])
-    return name, measure.factor * floors[name][measure.floor]
-
-
-def write_results(rows, directory, command, floors=None):
+def write_results(rows, directory, command):
     """Writes results.csv, one row per score, results.md and tasks.png; returns their paths."""
     table = []
     for row in rows:
@@ -104,21 +97,18 @@ def write_results(rows, directory, command, floors=None):
                 own |= {"task": task, "measure": measure_of(task).name, "seed": seed}
                 own |= {"score": round(score, 4), "one_class": int(seed in row["single"][task])}
                 table.append(own)
-    paths = write_tables(directory, COLUMNS, table, to_markdown(rows, command, floors or {}))
+    paths = write_tables(directory, COLUMNS, table, to_markdown(rows, command))
     if any(row["perplexity"] and any(row["scores"].values()) for row in rows):
-        paths.append(draw_tasks(rows, Path(directory) / "tasks.png", floors))
+        paths.append(draw_tasks(rows, Path(directory) / "tasks.png"))
     return paths
 
 
-def to_markdown(rows, command, floors):
-    """Returns the tables: scores with what they must beat, and differences to the first model."""
+def to_markdown(rows, command):
+    """Returns the tables: scores, and differences to the first model."""
     tasks = list(rows[0]["scores"])
     header = ["model", "parameters", "perplexity"]
     header += [f"{task}, {measure_of(task).name}" for task in tasks]
     lines = []
-    if floors:
-        shown = [f"{floors[t][1]:.1f} ({floors[t][0]})" if t in floors else "" for t in tasks]
-        lines.append(["without a network", "", "", *shown])
     for row in rows:
         size = "" if row["parameters"] is None else f"{row['parameters']:,}"
         perplexity = "" if row["perplexity"] is None else f"{row['perplexity']:.2f}"
@@ -155,7 +145,7 @@ def _differences(rows, tasks):
     return lines
 
 
-def draw_tasks(rows, path, floors=None):
+def draw_tasks(rows, path):
     """Draws each task's score over the perplexity (gMLP, figure 7); returns the path."""
     tasks = [task for task in rows[0]["scores"] if any(row["scores"][task] for row in rows)]
     figure, (cells,) = plotting.figure((4.2 * len(tasks), 3.8), columns=len(tasks))
@@ -165,9 +155,6 @@ def draw_tasks(rows, path, floors=None):
                 mean, spread = mean_and_spread(scores)
                 axes.errorbar(row["perplexity"], mean, spread, fmt="o", capsize=3)
                 axes.annotate(row["preset"], (row["perplexity"], mean), fontsize=8)
-        if task in (floors or {}):
-            axes.axhline(floors[task][1], color="0.6", linestyle=":", label="without a network")
-            axes.legend(fontsize=8)
         axes.margins(0.2)
         axes.set(xlabel="perplexity", ylabel=measure_of(task).name, title=task)
         axes.grid(alpha=0.3)

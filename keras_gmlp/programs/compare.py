@@ -43,7 +43,7 @@ examples:
 
 With --text, the presets are language models (`keras_gmlp.text.PRESETS`): each is pre-trained on the
 folder that `python -m keras_gmlp.data.text.corpus` wrote, and fine-tuned on each task with each
-seed. The table has what classifiers without a network reach, and differences seed by seed.
+seed. The table has differences seed by seed.
 
 Writes OUT/results.csv (one row per run), OUT/results.md and charts; runs that apps/export.py has
 exported get a table of its cost. The table requires recipe.json, metrics.json and history.csv of a
@@ -110,7 +110,7 @@ def report_texts(options, sweep):
 
     require_runs(options, sweep.complete)
     rows = sweep.rows()
-    paths = texts.write_results(rows, options.out, options.command, find_floors(sweep.tasks))
+    paths = texts.write_results(rows, options.out, options.command)
     failed = [f"{run.name}: {run.status}" for run in sweep.runs if run.failed]
     return finish(options, rows, paths, failed, sweep.runs, sweep.complete)
 
@@ -131,21 +131,6 @@ def finish(options, rows, paths, failed, runs, complete):
     if missing := len(runs) - len(complete) - len(failed):
         warn(f"{missing} of {len(runs)} runs are not done")
     return 1 if failed or missing else 0
-
-
-def find_floors(tasks):
-    """Returns what classifiers without a network reach, for the tasks that have any."""
-    from keras_gmlp.comparison.texts import best_floor
-    from keras_gmlp.data.text.labelled_texts import load_text
-    from keras_gmlp.evaluation.floors import compute_floors
-
-    floors = {}
-    for task in tasks:
-        try:
-            floors[task] = best_floor(task, compute_floors(load_text(task)))
-        except (ValueError, ImportError) as error:
-            warn(f"no floor for {task}: {error}")
-    return floors
 
 
 def warn(text):

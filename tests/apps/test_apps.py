@@ -141,7 +141,7 @@ def test_export_without_data(tmp_path, app):
     assert (tmp_path / "model_float32.tflite").exists()
 
 
-@pytest.mark.parametrize("options", [["export"], ["visualize"], ["evaluate_sizes", "--sizes", "4"]])
+@pytest.mark.parametrize("options", [["export"], ["visualize"]])
 def test_what_is_no_run_is_named_as_it_was_given(options, tmp_path, app):
     (tmp_path / "file").touch()
     for name, file, content in (("begun", "recipe.json", "{}"), ("gone", "metrics.json", "{}")):

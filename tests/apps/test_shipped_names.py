@@ -86,11 +86,9 @@ def test_unknown_name(app):
         ("export", ["shorts"]),
         ("calibrate", ["shorts"]),
         ("visualize", ["shorts"]),
-        ("evaluate_sizes", ["shorts", "--sizes", "48"]),
         ("convert", ["shorts"]),
         ("train", ["--weights", "shorts", "--out", "out"]),
         ("train", ["--teacher", "shorts", "--out", "out"]),
-        ("benchmark", ["shorts"]),
         ("classify_text", ["a text", "--model", "shorts"]),
         ("evaluate_text", ["shorts", "--data", "texts.csv"]),
     ):

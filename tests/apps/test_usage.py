@@ -31,15 +31,6 @@ TRAIN = [
     (["--devices", "2"], "several devices require the JAX backend"),
     (["--model-parallel", "2"], "--backend jax"),
 ]
-BENCHMARK = [
-    (["gmlp_n4_23"], "Did you mean 'gmlp_n4_32'"),
-    (["."], "no model.keras in this folder"),
-    (["a/gmlp_n4_32", "gmlp_n4_32"], "different names; received gmlp_n4_32, gmlp_n4_32"),
-    (["--only", "tflight"], "unknown candidates: tflight; expected some of keras-tensorflow"),
-    (["--rounds", "0"], "at least 1"),
-    (["--batch", "0"], "at least 1"),
-    (["--threads", "many"], "invalid int"),
-]
 COMPARE = [
     (["gmlp_n4_23"], "Did you mean 'gmlp_n4_32'"),
     (["gmlp_n4_32", "--recipe", "fast"], "Expected one of: quick"),
@@ -101,7 +92,6 @@ ROWS = [
     ("classify_text", ["a", "b", "--pair", "c"], "--pair"),
     ("classify_text", ["a", "--top", "0"], "at least 1"),
     *(("train", *row) for row in TRAIN),
-    *(("benchmark", *row) for row in BENCHMARK),
     *(("compare", *row) for row in COMPARE),
     *(("train_text", ["--precision", "float32", *given], why) for given, why in TRAIN_TEXT),
     *(("similar", ["query.png", "--data", "a", *given], why) for given, why in SIMILAR),
@@ -127,8 +117,7 @@ LATE = ("devices", "--backend jax")
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    (tmp_path / "a" / "gmlp_n4_32").mkdir(parents=True)
-    (tmp_path / "a" / "gmlp_n4_32" / "model.keras").touch()
+    (tmp_path / "a").mkdir()
     monkeypatch.chdir(tmp_path)
     yield tmp_path
     assert {path.name for path in tmp_path.iterdir()} == {"a"}

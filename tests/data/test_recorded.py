@@ -15,7 +15,6 @@ from keras_gmlp.runs.prepare import load_data
 from keras_gmlp.runs.settings import DataSettings, RunSettings
 from keras_gmlp.utils.card import write_card
 from keras_gmlp.utils.files import write_json
-from keras_gmlp.weights import pretrained
 
 GROUPS = r"/(\d+)-"
 
@@ -86,7 +85,7 @@ def run(photos, tmp_path_factory):
     return directory
 
 
-@pytest.mark.parametrize("program", ["export", "visualize", "evaluate_sizes"])
+@pytest.mark.parametrize("program", ["export", "visualize"])
 def test_programs_test_on_the_images_that_the_run_held_out(run, photos, monkeypatch, program):
     held_out = load_recorded(record(name=str(photos), groups=GROUPS)[1], (8, 8, 3)).test
     app, found = load_app(program), []
@@ -95,12 +94,6 @@ def test_programs_test_on_the_images_that_the_run_held_out(run, photos, monkeypa
             verify, "export_run", lambda place, kinds, data, *_, **__: found.append(data)
         )
         app.main([str(run), "--formats", "tflite"])
-    elif program == "evaluate_sizes":
-        source = SimpleNamespace(model=SimpleNamespace(input_shape=(None, 8, 8, 3)), preparation={})
-        source.adapt = lambda **shape: (None, None)
-        monkeypatch.setattr(pretrained, "load", lambda place: source)
-        monkeypatch.setattr(app, "measure_at", lambda *a: found.append(a[4]) or {"pixels": 8})
-        app.main([str(run), "--sizes", "8"])
     else:
         names = tuple(sorted(LABELS))
         classifier = SimpleNamespace(

@@ -238,15 +238,18 @@ def test_tiles_change_no_pixel(monkeypatch, dtype):
 
 # Prints the bytes that reading an image adds to the peak of a process, and what importing changes.
 PEAK = """
-import sys, warnings, numpy, PIL.Image
+import pathlib, sys, warnings, numpy, PIL.Image
 before = list(warnings.filters)
 from keras_gmlp.data.images.read_image import read_image
 print(warnings.filters == before)
-from keras_gmlp.benchmark.worker import peak_megabytes
 
-before = peak_megabytes()
+def peak():
+    status = pathlib.Path("/proc/self/status").read_text()
+    return 1024 * int(status.split("VmHWM:")[1].split()[0])
+
+before = peak()
 read_image(sys.argv[1], (8, 8, 3))
-print(1e6 * (peak_megabytes() - before))
+print(peak() - before)
 """
 
 

@@ -1,0 +1,121 @@
+"""Each benchmark of benchmarks/ runs on small data, in this process."""
+
+import json
+
+import numpy as np
+import pytest
+from own_images import write_folder, write_start
+
+from benchmarks import (
+    image_sizes,
+    language,
+    own_images,
+    reading,
+    runtimes,
+    time_to_accuracy,
+    training,
+)
+from benchmarks.harness import format_figure, summarize, take_turns
+from keras_gmlp import weights
+from keras_gmlp.data import load
+from keras_gmlp.data.text import TextData, TextSplit
+from keras_gmlp.export.formats import export
+
+pytestmark = pytest.mark.once
+ONE = ["--rounds", "1", "--here"]
+
+
+def test_turns_alternate_and_ratios_are_of_a_round():
+    asked, speeds = [], iter([2.0, 1.0, 4.0, 8.0])
+
+    def measure(name):
+        asked.append(name)
+        if name == "broken":
+            raise RuntimeError("why")
+        return {"images/s": next(speeds)}
+
+    found, failed = take_turns(["a", "broken", "b"], 2, measure)
+    assert asked == ["a", "broken", "b", "b", "a"]
+    assert failed == {"broken": "why"}
+    first, second = summarize(found, {"a": "b", "b": "b"})
+    assert first == {"": "a", "images/s": 5.0, "relative": 2.0}  # of 2 / 1 and 8 / 4
+    assert second["relative"] == 1
+    assert [format_figure(x) for x in ("x", 1234.4, 0.12345)] == ["x", "1,234", "0.123"]
+
+
+def test_reading(capsys, monkeypatch):
+    monkeypatch.setattr(reading, "BATCH", 4)
+    monkeypatch.setattr("keras_gmlp.data.images.splits.MEMORY_LIMIT", 0)  # restored after this
+    assert reading.main(["--images", "60", "--batches", "1", *ONE]) == 0
+    assert "| packed set, recipe imagenet |" in capsys.readouterr().out
+
+
+def test_training(capsys, monkeypatch):
+    monkeypatch.setattr(training, "is_in_timm", lambda preset: False)  # its import takes seconds
+    given = ["--batch", "2", "--steps", "1", "--epochs", "2", "--backends", "torch", *ONE]
+    assert training.main(given) == 0
+    assert "| gmlp_n4_32, float32, torch, auto |" in capsys.readouterr().out
+    options = type("Options", (), {"batch": 2, "steps": 1})
+    assert training.train_texts("gmlp_nano", "float32", "auto", options, None)["tokens/s"] > 0
+
+
+@pytest.mark.slow
+def test_runtimes_and_own_images(tmp_path, capsys):
+    folder, start = write_folder(tmp_path / "photos"), write_start(tmp_path / "model.keras")
+    given = ["--only", "keras-torch", "tflite_float32", "--batch", "1", "2", "--seconds", "0"]
+    assert runtimes.main([str(tmp_path), *given, "--threads", "1", *ONE]) == 0
+    head, _, _, lite = capsys.readouterr().out.splitlines()[-4:]
+    assert head.startswith("|  | ms, batch 1 | ms, batch 2 | difference | MB | s to answer | ")
+    assert float(lite.split("|")[4]) < 1e-4
+    noise = np.random.default_rng(0).integers(0, 256, (8, 8, 8, 3), "uint8")
+    model = weights.load(start).model  # its integers take uint8 pixels
+    peer = export(model, tmp_path, ["tflite_int8"], calibration=noise)["tflite_int8"]
+    given = [folder, "--weights", start, "--peer", str(peer)]
+    assert own_images.main([*given, "--only", "linear head"]) == 0
+    head, other = capsys.readouterr().out.splitlines()[-2:]
+    assert head.startswith("| linear head | ")
+    assert other.startswith("| model_int8 | ")
+    table = tmp_path / "table.csv"
+    few = ["--per-class", "5", "20", "--draws", "2", "--csv", str(table)]
+    assert own_images.main([*given, *few]) == 0
+    head, *lines = table.read_text().splitlines()
+    assert head == "model,5 of each,20 of each"
+    assert len(lines) == 2
+    assert all(float(line.split(",")[2].split()[0]) > 60 for line in lines)
+
+
+def test_image_sizes(tmp_path):
+    source = weights.load(write_start(tmp_path / "start.keras"))
+    data = load("digits", (16, 16), channels=3)
+    found = image_sizes.measure_size(source, data, 20)
+    assert set(found) == {f"{kind}, %" for kind in ("patch", "window", "resampled", "fresh")}
+
+
+def test_time_to_accuracy(tmp_path, capsys):
+    rows = ["epoch,seconds,val_accuracy", "0,10.5,0.4", "1,12.0,0.885", "2,11.0,0.88"]
+    (tmp_path / "history.csv").write_text("\n".join(rows))
+    (tmp_path / "recipe.json").write_text(json.dumps({"validation": 0.2}))
+    assert time_to_accuracy.main([str(tmp_path), "--accuracy", "0.88"]) == 0
+    assert f"| {tmp_path} | validation | 2 | 22.5 | 3 | 11 | 88.50 % |" in capsys.readouterr().out
+    assert time_to_accuracy.measure(tmp_path, 0.9)["epochs"] is None
+    with pytest.raises(SystemExit):
+        time_to_accuracy.main([str(tmp_path / "none")])
+
+
+class Guesser:
+    """Fills each blank with the same words."""
+
+    def fill_mask(self, text, top):
+        return [{"token_str": word} for word in ("war", "Capital", "of")][:top]
+
+
+def test_language(tmp_path):
+    (tmp_path / "cloze.tsv").write_text("a [MASK]\tpeace, capital\n\nb [MASK]\tby\n")
+    rows = language.measure_cloze(Guesser(), tmp_path / "cloze.tsv")
+    assert [row["rank"] for row in rows] == [2, "-"]
+    pairs = [("a b", "a b"), ("c d", "c d"), ("a b", "c d"), ("a c", "b d"), ("b e", "a d")] * 4
+    split = TextSplit(pairs, np.array([1, 1, 0, 0, 0] * 4))
+    floors = language.measure_floors(TextData("pairs", ("other", "same"), split, split))
+    found = {row[""]: row["accuracy, %"] for row in floors}
+    assert found["shared words"] == 100
+    assert found["majority"] == pytest.approx(60)
