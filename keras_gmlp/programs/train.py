@@ -91,7 +91,7 @@ def advise_backend(precision):
     backend = keras.backend.backend()
     if accelerators():
         return f"on {backend}"
-    # docs/results/speed.md, "Training speed". In float32 TensorFlow is as fast as PyTorch.
+    # docs/results/speed.md, "Next to timm". In float32 TensorFlow is as fast as PyTorch.
     better = {"jax": ("torch", "tensorflow"), "tensorflow": ("torch",), "torch": ()}[backend]
     if precision == "float32" and backend == "tensorflow":
         better = ()
