@@ -97,7 +97,7 @@ def test_time_to_accuracy(tmp_path, capsys):
     (tmp_path / "recipe.json").write_text(json.dumps({"validation": 0.2}))
     assert time_to_accuracy.main([str(tmp_path), "--accuracy", "0.88"]) == 0
     assert f"| {tmp_path} | validation | 2 | 22.5 | 3 | 11 | 88.50 % |" in capsys.readouterr().out
-    assert time_to_accuracy.measure(tmp_path, 0.9)["epochs"] is None
+    assert time_to_accuracy.make_row(tmp_path, 0.9)["epochs to 90 %"] == "not reached"
     with pytest.raises(SystemExit):
         time_to_accuracy.main([str(tmp_path / "none")])
 
