@@ -4,8 +4,10 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from ai_edge_litert import schema_py_generated as schema
 from ai_edge_litert.interpreter import Interpreter
 from check_layer import to_numpy
+from load_app import ROOT
 from other_backend import run_under
 from random_models import MODELS, random_model
 
@@ -93,6 +95,17 @@ def test_sizes_tell_the_precision_of_the_weights(exported):
     assert paths["tflite"].stat().st_size < paths["tflite_float16"].stat().st_size
     stored = sum(p.stat().st_size for p in (paths["saved_model"] / "variables").iterdir())
     assert stored < 1.2 * weights + 20_000  # once, and nothing of an optimizer
+
+
+def test_guide_names_the_oldest_runtime(exported):
+    rows = [line.split("|") for line in (ROOT / "docs/guides/deploy.md").read_text().splitlines()]
+    named = {row[1].strip(" `"): row[2].strip() for row in rows if len(row) == 5}
+    for path in exported[1].values():
+        if path.suffix == ".tflite":
+            model = schema.ModelT.InitFromPackedBuf(path.read_bytes())
+            (oldest,) = (m.buffer for m in model.metadata if m.name == b"min_runtime_version")
+            found = bytes(model.buffers[oldest].data).rstrip(b"\0").decode()
+            assert found == f"{named[path.name]}.0"
 
 
 def test_saved_model_takes_any_batch_of_float_or_uint8_pixels(exported, images):
