@@ -116,7 +116,7 @@ export async function readHead(file) {
   if (!head || !isHead(head)) {
     throw new Error(`${file.name}: no classifier of this page, or damaged. Download it again.`);
   }
-  return { parts: [], ...head }; // older files are of the whole picture only
+  return head;
 }
 
 function parse(text) {
@@ -127,7 +127,7 @@ function parse(text) {
   }
 }
 
-function isHead({ kind, labels, weights, bias, model, model_sha256: digest, parts = [] }) {
+function isHead({ kind, labels, weights, bias, model, model_sha256: digest, parts }) {
   const numbers = (row, length) =>
     Array.isArray(row) && row.length === length && row.every(Number.isFinite);
   return (

@@ -60,8 +60,7 @@ def _read_head(path):
     try:
         head = json.loads(text) if len(text) <= MAX_BYTES else {}
         weights, bias = np.array(head["weights"], "float64"), np.array(head["bias"], "float64")
-        # The page once looked at the whole picture only, and wrote no parts.
-        parts = tuple((float(side), float(x), float(y)) for side, x, y in head.get("parts", []))
+        parts = tuple((float(side), float(x), float(y)) for side, x, y in head["parts"])
         valid = (
             head["kind"] == KIND
             and all(isinstance(head[key], str) for key in ("model", DIGEST))

@@ -20,7 +20,7 @@ def read_run(directory):
 
     Raises:
         ValueError: If the file is missing or damaged, or has no options, as those of runs that
-            `keras_gmlp.train` or an older version began. One line.
+            `keras_gmlp.train` began. One line.
     """
     options = read_recipe(directory).get(COMMAND)
     if options is None:

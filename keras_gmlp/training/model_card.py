@@ -201,7 +201,7 @@ def _reproduction(place, recipe):
     changed = {"weights": "START"} if replaced else {}
     command = write_command(recipe, **changed, out=f"runs/{name}-again")
     if command is None:
-        return "The run was started from Python, or by an older version: no command repeats it."
+        return "The run was started from Python: no command repeats it."
     text = f"This command repeats the run:\n\n```\n{command}\n```"
     if note := find_task(recipe.get("task")).sentences(recipe, {}).get("command"):
         text += f"\n\n{note}"

@@ -5,17 +5,10 @@ import json
 import shlex
 
 from keras_gmlp.tasks.image_classification import ImageClassification
-from keras_gmlp.training.recipes import PATCH_OPTIONS, list_recipes
+from keras_gmlp.training.recipes import list_recipes
 
 # Settings with an option of their own in apps/train.py; the others require --set.
 OPTIONS = ("epochs", "batch_size", "learning_rate", "seed", "precision", "patience")
-
-# Values of the settings that the recipe.json of an older run does not name.
-UNNAMED = {**dict.fromkeys(PATCH_OPTIONS), "task": ImageClassification.name}
-UNNAMED |= {"overrides": {}, "pipeline": "host", "teacher": None, "patience": None}
-UNNAMED |= dict.fromkeys(("validation", "groups", "folds", "fold"))
-UNNAMED |= {"balance": 0.0, "fit": "crop", "temperature": 1.0, "feature_weight": 0.0}
-UNNAMED |= {"fit_head": 0.0}
 
 AUTO = "auto"  # a run records what it chose
 COMMAND = "command"  # entry of recipe.json: the options that repeat the run
@@ -51,10 +44,9 @@ def override(settings, changes):
 
 def differences(recorded, settings):
     """Returns a phrase for each setting that differs from a run's `recipe.json`."""
-    # The augmentation's parts one by one, so that those an older run does not name are skipped.
+    images = {"task": ImageClassification.name}  # which do not name their task
     recorded, settings = (
-        {**each, **(each.get("augmentation") or {})}
-        for each in ({**UNNAMED, **recorded}, {"task": UNNAMED["task"], **settings})
+        {**images, **each, **(each.get("augmentation") or {})} for each in (recorded, settings)
     )
     compared = recorded.keys() - {COMMAND, "augmentation"}
     return [

@@ -171,15 +171,6 @@ def test_fine_tuning_takes_the_tokenizer_that_the_model_was_trained_with(
     assert run.data.tokenizer.hash == text.Tokenizer.load(pretrained / "tokenizer.json").hash
 
 
-def test_a_json_file_has_labelled_texts_in_a_list(pretrained, files, tmp_path):
-    with open(files / "animals.csv", newline="") as file:
-        rows = list(csv.DictReader(file))
-    path = tmp_path / "animals.json"
-    path.write_text(json.dumps(rows))
-    run = prepare(FineTuningSettings(str(pretrained), str(path)))
-    assert run.data.labels == ("tame", "wild")
-
-
 def test_the_program_chooses_a_precision_and_says_how_to_resume(
     pretrained, files, tmp_path, monkeypatch, capsys
 ):
@@ -236,10 +227,10 @@ def test_another_vocabulary_than_the_presets_and_few_test_texts_are_named(
 
 
 def test_a_missing_file_is_named(pretrained, tmp_path):
-    (tmp_path / "reviews.json").write_text("[]")
-    asked = str(tmp_path / "revews.json")
+    (tmp_path / "reviews.csv").write_text("[]")
+    asked = str(tmp_path / "revews.csv")
     settings = FineTuningSettings(str(pretrained), asked, columns={"label": "stars"})
-    with pytest.raises(ValueError, match=r"Did you mean reviews\.json"):
+    with pytest.raises(ValueError, match=r"Did you mean reviews\.csv"):
         prepare(settings)
 
 
