@@ -17,8 +17,9 @@ UNREAD = (
 )  # fmt: skip
 TEXTS = (".txt", ".txt.xz")
 TABLES = {".csv": ",", ".tsv": "\t"}
-JSON_FILES = (".jsonl", ".ndjson", ".json")
-FILES = (*IMAGES, *HEIC, *UNREAD, *TEXTS, *TABLES, *JSON_FILES, ".md", ".xml", ".zip", ".yaml")
+JSON_LINES = (".jsonl", ".ndjson")
+OTHERS = (".json", ".md", ".xml", ".zip", ".yaml")
+FILES = (*IMAGES, *HEIC, *UNREAD, *TEXTS, *TABLES, *JSON_LINES, *OTHERS)
 
 # What systems and archives leave behind, in lower case; hidden files begin with a dot.
 JUNK = (

@@ -23,7 +23,6 @@ from keras_gmlp.utils.files import atomic_folder, atomic_write, read_json, requi
     ("name", "read"),
     [
         ("a.json", read_json),
-        ("a.json", read_table),
         ("a.jsonl", read_table),
         ("a.json", read_plan),
     ],
@@ -43,12 +42,10 @@ def test_damaged_json_line_is_named(tmp_path):
         read_table(path)
 
 
-@pytest.mark.parametrize("name", ["a.jsonl", "a.json"])
-def test_half_a_character_in_json_is_an_error_with_its_place(tmp_path, name):
-    row = '{"text": "so \\ud83d", "label": "b"}'
-    (tmp_path / name).write_text(row if name == "a.jsonl" else f"[{row}]")
-    with refused(r"(line|entry) 1: text is not UTF-8 at character 3"):
-        read_table(tmp_path / name)
+def test_half_a_character_in_json_is_an_error_with_its_place(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"text": "so \\ud83d", "label": "b"}')
+    with refused("line 1: text is not UTF-8 at character 3"):
+        read_table(tmp_path / "a.jsonl")
 
 
 def test_message_is_cut():

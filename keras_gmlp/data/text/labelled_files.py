@@ -11,7 +11,7 @@ from keras_gmlp.utils.csv_tables import find_column, read_rows, read_text
 from keras_gmlp.utils.errors import check_text, did_you_mean, first_of, printable, shortened, warn
 from keras_gmlp.utils.files import parse_json
 from keras_gmlp.utils.inputs import (
-    JSON_FILES,
+    JSON_LINES,
     TABLES,
     is_junk,
     name_column_roles,
@@ -47,7 +47,7 @@ LABELS = (
     "polarity", "rating", "stars", "score", "topic", "y",
 )  # fmt: skip
 
-SUFFIXES = (*TABLES, *JSON_FILES)
+SUFFIXES = (*TABLES, *JSON_LINES)
 UNLABELLED = "unsup"  # the folder for texts without a class in the film reviews of Maas et al.
 
 
@@ -85,12 +85,12 @@ class LabelledRows:
 
 
 def read_table(path, text=None, label=None):
-    """Reads the `LabelledRows` of a CSV, TSV, JSON lines or JSON file."""
+    """Reads the `LabelledRows` of a CSV, TSV or JSON lines file."""
     suffix = path.suffix.lower()
     if suffix in TABLES:
         names, rows = read_rows(path)
     else:
-        names, rows = _read_objects(path, read_text(path), suffix)
+        names, rows = _read_objects(path, read_text(path))
     if not rows:
         raise ValueError(f"{path}: no rows; expected one for each text.")
     texts, label = choose_columns(names, text, label, path)
@@ -149,14 +149,11 @@ def choose_columns(names, text=None, label=None, place=""):
     for name in (*text, *([label] if label else [])):
         if name not in names:
             hint = did_you_mean(name, names) or advice
-            raise ValueError(f"{place}: no column {name!r}; it has {', '.join(names)}.{hint}")
+            raise ValueError(
+                f"{place}: no column {name!r}; it has {printable(', '.join(names))}.{hint}"
+            )
     names = [name for name in names if name.lower() != "split" or name in given]
     by_lower = {name.lower(): name for name in reversed(names)}
-    if {"question", "context", "answers"} <= set(by_lower) and not (text and label):
-        raise ValueError(
-            f"{place}: holds questions about texts, not labels; give them as a .json file in "
-            "SQuAD's format."
-        )
     label = label or next(
         (by_lower[n] for n in LABELS if n in by_lower and by_lower[n] not in text), None
     )
@@ -171,8 +168,8 @@ def choose_columns(names, text=None, label=None, place=""):
     if not text or not label:
         missing = "texts" if not text else "labels"
         raise ValueError(
-            f"{place}: no column is known to hold the {missing} among {', '.join(names)}; name "
-            f"it.{advice}"
+            f"{place}: no column is known to hold the {missing} among "
+            f"{printable(', '.join(names))}; name it.{advice}"
         )
     for name in {*text, label} - given:
         find_column(place, names, name.lower())
@@ -235,32 +232,18 @@ def _warn_of_contradictions(source, texts, labels, places):
         )
 
 
-def _read_objects(path, content, suffix):
-    """Returns the names of the members and (place, dictionary) for each object of a JSON file."""
-    if suffix == ".json":
-        try:
-            objects = parse_json(content, path, object_pairs_hook=_unique)
-        except ValueError as error:
-            is_lines = "Extra data" in str(error)
-            hint = " It looks like JSON lines; rename it to .jsonl." if is_lines else ""
-            raise ValueError(f"{error}{hint}") from None
-        if not isinstance(objects, list):
-            found = type(objects).__name__
-            raise ValueError(f"{path}: expected a list of objects; received {found}.")
-        rows = [(f"entry {number}", entry) for number, entry in enumerate(objects, 1)]
-    else:
-        rows = [
-            (f"line {n}", parse_json(line, f"{path}, line {n}", object_pairs_hook=_unique))
-            for n, line in enumerate(content.split("\n"), 1)
-            if line.strip()
-        ]
+def _read_objects(path, content):
+    """Returns the names of the members and (place, dictionary) for each line of JSON."""
+    rows = [
+        (f"line {n}", parse_json(line, f"{path}, line {n}", object_pairs_hook=_unique))
+        for n, line in enumerate(content.split("\n"), 1)
+        if line.strip()
+    ]
     for place, row in rows:
         if not isinstance(row, dict):
-            is_array = suffix != ".json" and isinstance(row, list)
-            hint = " It holds one list; rename it to .json." if is_array else ""
             raise ValueError(
                 f"{path}, {place}: expected an object such as "
-                f'{{"text": "...", "label": "..."}}; received {type(row).__name__}.{hint}'
+                f'{{"text": "...", "label": "..."}}; received {type(row).__name__}.'
             )
     names = dict.fromkeys(name for _, row in rows for name in row)
     return list(names), rows

@@ -106,8 +106,8 @@ def load_text(name, text=None, label=None, test=None, seed=0, data_dir=None):
             - a prepared set in TensorFlow Datasets with a text, or two, and a class:
               `"glue/sst2"`, `"glue/mrpc"`, `"glue/cola"`, in short `"sst2"`. GLUE's test labels
               are not public; its validation split is the test split here.
-            - a `.csv`, `.tsv`, `.jsonl` or `.json` file; see `read_table`. A column `split` with
-              train and test divides it.
+            - a `.csv`, `.tsv` or `.jsonl` file; see `read_table`. A column `split` with train and
+              test divides it.
             - a folder with one folder of `.txt` files for each class, or `train` and `test` (or
               `val`) folders or files of these kinds.
         text: Column of the texts, or two columns of pairs. Guessed from usual names by default.

@@ -127,7 +127,7 @@ def test_bad_prepared_sets(tmp_path):
     fails("expected the features text and label and a split train", "glue/toy", data_dir=tmp_path)
 
 
-@pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "json"])
+@pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl"])
 def test_kinds_of_files(tmp_path, kind):
     path = tmp_path / f"data.{kind}"
     if kind == "csv":
@@ -136,8 +136,7 @@ def test_kinds_of_files(tmp_path, kind):
         path.write_text("label\tsentence\r\n" + "".join(f"{b}\t{a}\r\n" for a, b in ROWS))
     else:
         objects = [{"text": text, "label": label, "id": n} for n, (text, label) in enumerate(ROWS)]
-        lines = "\n".join(map(json.dumps, objects)) + "\n\n"
-        path.write_text(lines if kind == "jsonl" else json.dumps(objects))
+        path.write_text("\n".join(map(json.dumps, objects)) + "\n\n")
     data = load_text(str(path))
     assert data.labels == ("bad", "good")
     assert all_samples(data) == sorted(ROWS)
@@ -195,7 +194,7 @@ def test_bad_columns(tmp_path):
 
 
 def test_endless_files_are_refused(tmp_path):
-    for name in ("zero.csv", "zero.jsonl", "zero.json"):
+    for name in ("zero.csv", "zero.jsonl"):
         (tmp_path / name).symlink_to("/dev/zero")
         fails(f"{name}: a device or a pipe, which may be endless; give a file.", tmp_path / name)
 
@@ -227,10 +226,7 @@ def test_bad_rows(tmp_path, rows, match):
         ("a.jsonl", b'{"text": "a", "label": ["b"]}', "label is a list; expected text or a number"),
         ("a.jsonl", b'{"text": "a", "label": 1, "label": 2}', "has the name 'label' twice"),
         ("a.jsonl", b'{"text": "t\\u0000", "label": "b"}', "line 1: text has a NUL character"),
-        ("a.jsonl", b'{"question": "a", "context": "b", "answers": []}', "questions about texts"),
-        ("a.jsonl", b'[{"text": "a", "label": "b"}]', r"holds one list; rename it to \.json"),
-        ("a.json", b"3", "expected a list of objects; received int"),
-        ("a.json", b'{"text": "a"}\n{"text": "a"}', r"looks like JSON lines; rename it to \.jsonl"),
+        ("a.json", b"[]", r"expected a folder or a file in \.csv"),
         ("a.xlsx", b"", r"expected a folder or a file in \.csv, \.tsv"),
     ],
 )
