@@ -63,8 +63,7 @@ class TextSweep(Plan):
         """Trains all runs; see `Plan.work`. Fine-tunings wait for their language model."""
         if any(not run.complete for run in self.models) and not self.corpus.is_dir():
             raise ValueError(
-                f"{self.corpus}: no such folder; python -m keras_gmlp.data.text.corpus prepares a "
-                "text."
+                f"{self.corpus}: no such folder; apps/train_text.py --text prepares one."
             )
         super().work()
 

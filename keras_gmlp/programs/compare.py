@@ -42,8 +42,8 @@ examples:
   apps/compare.py gmlp_nano bert_nano --text runs/text --tasks sst2 cola --seeds 0 1 2
 
 With --text, the presets are language models (`keras_gmlp.text.PRESETS`): each is pre-trained on the
-folder that `python -m keras_gmlp.data.text.corpus` wrote, and fine-tuned on each task with each
-seed. The table has differences seed by seed.
+folder that apps/train_text.py --text prepared, and fine-tuned on each task with each seed. The
+table has differences seed by seed.
 
 Writes OUT/results.csv (one row per run), OUT/results.md and charts; runs that apps/export.py has
 exported get a table of its cost. The table requires recipe.json, metrics.json and history.csv of a

@@ -21,7 +21,7 @@ class LanguageRunSettings(Settings):
 
     Attributes:
         preset: Key of `keras_gmlp.text.PRESETS`.
-        data: Folder that `python -m keras_gmlp.data.text.corpus` wrote.
+        data: Folder that `text.prepare_corpus` wrote.
         recipe: Name of a recipe: `"quick"`, `"standard"` or `"long"`.
         changes: Settings of the recipe that differ, a dict such as `{"mask_rate": 0.2}`.
         overrides: Arguments of the model that replace the preset's, a dict such as
@@ -130,9 +130,8 @@ class FineTuningSettings(Settings):
 
     def record(self):
         """Returns the entries of `recipe.json` that come from these settings, a dict."""
-        names = ("weights", "columns", "held_out", "dropout", "recipe")
-        validation = {"validation": self.validation} if self.validation else {}
-        return {**{name: getattr(self, name) for name in names}, **validation}
+        names = ("weights", "columns", "held_out", "dropout", "recipe", "validation")
+        return {name: getattr(self, name) for name in names}
 
     def command(self):
         """Returns the options that repeat the run, a dict for `recipe.json`."""

@@ -245,8 +245,8 @@ class MaskedLM(TextTask):
             "first.",
             "export": ("--data", "TEXT"),
             "limits": [own, *say["limits"]],
-            "command": "`--prepared` is the folder that `python -m keras_gmlp.data.text.corpus` "
-            "wrote; it may be in another place.",
+            "command": "`--prepared` is the folder of the prepared text; it may be in another "
+            "place.",
         }
 
     @classmethod

@@ -5,8 +5,7 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
-from keras_gmlp.data.text.files import PIECE
-from keras_gmlp.data.text.tokenizer import Tokenizer
+from keras_gmlp.data.text.tokenizer import PIECE, Tokenizer
 from keras_gmlp.tasks.confidence import Confidence
 from keras_gmlp.tasks.registry import TEXT_TASKS, find_task
 from keras_gmlp.utils.errors import check_text

@@ -82,8 +82,7 @@ def test_endless_input_is_one_line(run, tmp_path):
     code, printed, errors = run("classify_text", "--file", path)
     assert (code, printed) == (1, [])
     assert errors == (
-        f"classify_text: {path}: line 1 has more than 16,777,216 characters; expected lines of "
-        "text.\n"
+        f"classify_text: {path}: line 1 has more than 16,777,216 bytes; expected lines of text.\n"
     )
 
 
@@ -164,7 +163,7 @@ def test_text_that_is_not_utf8(run, tmp_path, monkeypatch):
     code, _, errors = run("classify_text", "--file", path)
     assert (code, errors) == (
         1,
-        f"classify_text: {path}: not UTF-8 at byte 5; convert it to UTF-8.\n",
+        f"classify_text: {path}: not UTF-8 in line 2; convert it.\n",
     )
     give_input(monkeypatch, path.read_bytes())
     code, _, errors = run("classify_text", "-")

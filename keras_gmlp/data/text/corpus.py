@@ -1,4 +1,4 @@
-"""Text files as one array of tokens: `python -m keras_gmlp.data.text.corpus FILES --out FOLDER`.
+"""Text files as one array of tokens.
 
 A file has one paragraph a line and a blank line between documents. The folder then holds
 tokenizer.json and the tokens; training opens it without reading the text again.
@@ -6,16 +6,14 @@ tokenizer.json and the tokens; training opens it without reading the text again.
 
 import dataclasses
 import hashlib
-import sys
 from pathlib import Path
 
 import numpy as np
 
 from keras_gmlp.data.text.encode_files import encode_files
-from keras_gmlp.data.text.files import find_files, read_pieces
+from keras_gmlp.data.text.files import find_files, read_lines
 from keras_gmlp.data.text.tokenizer import Tokenizer, describe_unknown
 from keras_gmlp.data.text.wordpiece import MAX_SIZE
-from keras_gmlp.utils.errors import OneLineParser
 from keras_gmlp.utils.files import (
     atomic_folder,
     directory_lock,
@@ -31,7 +29,7 @@ FORMAT = 1  # of the stored corpus; part of its name
 TRAINING_CHARACTERS = 20_000_000  # of text, for the tokenizer
 DISTINCT = 3_000_000  # of them in different words: each takes the trainer 80 bytes
 RECORD = "prepared.json"
-WRITE_ONE = "write one: python -m keras_gmlp.data.text.corpus FILES --out FOLDER."
+WRITE_ONE = "write one: apps/train_text.py --text FILES --valid FILES."
 
 
 class Corpus:
@@ -210,9 +208,7 @@ def prepare_corpus(files, tokenizer, folder, valid=None, lowercase=True, strip_a
         if isinstance(tokenizer, int):
             text = _hash(map(hash_file, paths))
             learned = [tokenizer, lowercase, TRAINING_CHARACTERS, text, strip_accents]
-            # Without the last entry it was learned when accents were always stripped.
-            if record.get("learned") in (learned, learned[:4]):
-                learned = record["learned"]
+            if record.get("learned") == learned:
                 tokenizer = Tokenizer.load(folder / "tokenizer.json")
             else:
                 tokenizer = _learn(paths, tokenizer, lowercase, strip_accents)
@@ -250,9 +246,9 @@ def _learn(paths, size, lowercase, strip_accents):
     line.show("tokenizer: reading")
     for number, path in enumerate(paths, 1):
         room = TRAINING_CHARACTERS // len(paths)  # of every file, for what each is about
-        for text, _ in read_pieces(path):
+        for text in read_lines(path):
             lines.append(text)
-            room -= len(text)
+            room -= len(text) + 1  # the end of the line
             new = set(text.split()) - words
             words |= new
             distinct += sum(map(len, new))
@@ -268,41 +264,3 @@ def _learn(paths, size, lowercase, strip_accents):
 
 def _hash(texts):
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()
-
-
-def main(arguments=None):
-    parser = OneLineParser(prog="python -m keras_gmlp.data.text.corpus", description=__doc__)
-    parser.add_argument("files", metavar="FILES", nargs="+", help=".txt or .txt.xz, in UTF-8")
-    parser.add_argument("--valid", metavar="FILE", nargs="+", help="text for validation")
-    which = parser.add_mutually_exclusive_group()
-    which.add_argument("--vocabulary-size", type=int, default=16384, help="default: 16384")
-    which.add_argument("--tokenizer", metavar="FILE", help="a tokenizer.json or a vocab.txt")
-    parser.add_argument("--cased", action="store_true", help="keep capital letters")
-    parser.add_argument("--strip-accents", action="store_true", help="strip the marks of letters")
-    parser.add_argument("--out", metavar="FOLDER", required=True)
-    options = parser.parse_args(arguments)
-    try:
-        prepared = prepare_corpus(
-            options.files,
-            options.tokenizer or options.vocabulary_size,
-            options.out,
-            options.valid,
-            not options.cased,
-            options.strip_accents,
-        )
-    except (ValueError, OSError, ImportError) as error:
-        print(f"corpus: {' '.join(str(error).split())}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("\ncorpus: stopped.", file=sys.stderr)
-        return 130
-    print(f"{options.out}/tokenizer.json: {prepared.tokenizer.size:,} tokens")
-    for corpus in filter(None, (prepared.train, prepared.valid)):
-        print(f"{corpus.folder}: {corpus.summary()}")
-        if warning := corpus.warning():
-            print(f"corpus: warning: {warning}", file=sys.stderr)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,8 +1,8 @@
-"""Encodes text files into the files of a corpus, piece by piece."""
+"""Encodes text files into the files of a corpus."""
 
 import numpy as np
 
-from keras_gmlp.data.text.files import read_pieces
+from keras_gmlp.data.text.files import read_lines
 from keras_gmlp.utils.files import write_json
 from keras_gmlp.utils.progress import ProgressBar
 
@@ -12,22 +12,16 @@ LINES, CHARACTERS = 1000, 2**19  # encoded together, at most
 def encode_files(paths, tokenizer, folder, job):
     """Writes tokens.npy, starts.npy and corpus.json, which `Corpus` reads."""
     starts, tokens, unknown, words, characters = [0], 0, 0, 0, 0
-    fresh, blank = True, True  # whether a line begins here, and whether it has had no text so far
     with open(folder / "tokens.npy", "wb") as file:
         _write_header(file, 0)  # their number is known at the end only
-        for pieces in _batches(_pieces_of(paths, job)):
+        for lines in _batches(_lines_of(paths, job)):
             new = []
-            encoded = tokenizer.encode_plain([text for text, _ in pieces])
-            for (text, ends), ids in zip(pieces, encoded, strict=True):
+            for text, ids in zip(lines, tokenizer.encode_plain(lines), strict=True):
                 inside = tokens + len(new) > starts[-1]
                 if ids:
-                    new += [tokenizer.sep_id, *ids] if inside and fresh else ids
-                    fresh = False
-                blank = blank and not text.strip()
-                if ends:
-                    if inside and blank:
-                        starts.append(tokens + len(new))
-                    fresh, blank = True, True
+                    new += [tokenizer.sep_id, *ids] if inside else ids
+                elif inside and not text.strip():
+                    starts.append(tokens + len(new))
                 words += len(text.split())
                 characters += len(text)
             array = np.array(new, "uint16")
@@ -56,21 +50,20 @@ def encode_files(paths, tokenizer, folder, job):
     write_json(folder / "corpus.json", info)
 
 
-def _pieces_of(paths, job):
-    """Yields the pieces of lines of all files, a blank line after each file, and shows a bar."""
+def _lines_of(paths, job):
+    """Yields the lines of all files, a blank line after each file, and shows a bar."""
     sizes = [path.stat().st_size for path in paths]
     with ProgressBar(job, max(sum(sizes), 1)) as bar:
         for number, path in enumerate(paths):
             before = sum(sizes[:number])
-            yield from read_pieces(path, lambda done, before=before: bar.show(before + done))
-            yield "", True
+            yield from read_lines(path, lambda done, before=before: bar.show(before + done))
+            yield ""
 
 
-def _batches(pieces):
+def _batches(lines):
     batch, size = [], 0
-    for text, ends in pieces:
-        text = text.rstrip("\r\n") if ends else text
-        batch.append((text, ends))
+    for text in lines:
+        batch.append(text)
         size += len(text)
         if len(batch) >= LINES or size >= CHARACTERS:
             yield batch

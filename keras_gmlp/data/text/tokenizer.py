@@ -10,7 +10,7 @@ from unicodedata import category
 
 import numpy as np
 
-from keras_gmlp.data.text.files import PIECE, cut_text, find_files, read_lines, read_pieces
+from keras_gmlp.data.text.files import find_files, read_lines
 from keras_gmlp.data.text.wordpiece import (
     MOST_BYTES,
     SPECIAL_TOKENS,
@@ -22,6 +22,8 @@ from keras_gmlp.data.text.wordpiece import (
 from keras_gmlp.utils.errors import check_text
 from keras_gmlp.utils.files import atomic_write
 from keras_gmlp.utils.inputs import TEXTS
+
+PIECE = 2**14  # characters of a text that are tokenized at a time
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,7 +113,7 @@ class Tokenizer:
         if items and all(
             isinstance(i, os.PathLike) or str(i).lower().endswith(TEXTS) for i in items
         ):
-            items = [piece for path in find_files(items) for piece, _ in read_pieces(path)]
+            items = [line for path in find_files(items) for line in read_lines(path)]
         trained = train_wordpiece(items, vocabulary_size, lowercase, state, strip_accents)
         return cls(trained.to_str(pretty=True))
 
@@ -276,6 +278,17 @@ class Tokenizer:
             start += count + 1
             ids[start - 1] = self.sep_id
         return Encoding(ids, offsets, sides, whole - sum(kept))
+
+
+def cut_text(text):
+    """Yields a long text in pieces, cut at a space where there is one."""
+    start = 0
+    while len(text) - start > PIECE:
+        space = text.rfind(" ", start, start + PIECE)
+        stop = space + 1 if space > start else start + PIECE
+        yield text[start:stop]
+        start = stop
+    yield text[start:]
 
 
 def shorten(lengths, total):

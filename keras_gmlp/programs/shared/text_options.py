@@ -60,13 +60,12 @@ def open_model(options, default, method):
 
 def read_texts(options):
     """Yields the texts of the options, without empty lines; reports a file without text."""
-    from keras_gmlp.data.text.files import join_lines, read_lines, split_pieces
+    from keras_gmlp.data.text.files import read_lines, split_lines
 
     for text in options.texts:
         if text == "-":
             name = "standard input"
-            lines = join_lines(split_pieces(sys.stdin.buffer, name), name)
-            yield from _number_lines(options, name, lines)
+            yield from _number_lines(options, name, split_lines(sys.stdin.buffer, name))
         else:
             options.place = None
             yield text

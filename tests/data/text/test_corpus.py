@@ -2,8 +2,6 @@
 
 import lzma
 import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -18,8 +16,6 @@ from keras_gmlp.data.text import (
     prepare_corpus,
 )
 from keras_gmlp.data.text import corpus as module
-from keras_gmlp.data.text import files as reading
-from keras_gmlp.data.text.corpus import main
 from keras_gmlp.data.text.files import find_files, read_lines
 
 TEXT = "The first document.\nHas two paragraphs.\n\n\nThe second.\n \nAnd a third, [SEP] at the end"
@@ -81,29 +77,6 @@ def test_batches_of_lines_do_not_show(file, tokenizer, tmp_path, monkeypatch):
     assert whole.starts.tolist() == parts.starts.tolist()
 
 
-def test_long_lines_are_read_in_pieces(tokenizer, tmp_path, monkeypatch):
-    text = "a word é東 " * 50 + "\n   \n" + " " * 70 + "b" * 200 + "\n" + TEXT
-    path = tmp_path / "long.txt"
-    path.write_text(text, encoding="utf-8")
-    whole = build_corpus(path, tokenizer, tmp_path / "whole")
-    monkeypatch.setattr(reading, "PIECE", 40)
-    parts = build_corpus(path, tokenizer, tmp_path / "parts")
-    assert max(len(piece) for piece, _ in reading.read_pieces(path)) <= 80
-    assert list(read_lines(path)) == text.split("\n")
-    assert parts.starts.tolist()[1:2] == whole.starts.tolist()[1:2]
-    assert parts.documents == whole.documents
-    known = parts.tokens[parts.tokens != tokenizer.unk_id].tolist()
-    assert known == whole.tokens[whole.tokens != tokenizer.unk_id].tolist()
-    monkeypatch.setattr(reading, "LONGEST", 100)
-    with pytest.raises(ValueError, match=r"long\.txt: line 1 has more than 100 characters"):
-        list(read_lines(path))
-    monkeypatch.setattr(reading, "BOMB", 1000)
-    bomb = tmp_path / "bomb.txt.xz"
-    bomb.write_bytes(lzma.compress(b" " * 10_000_000))
-    with pytest.raises(ValueError, match="more than a thousand times its size"):
-        list(reading.read_pieces(bomb))
-
-
 def test_tokenizer_learns_from_less_text_without_spaces(tmp_path, monkeypatch):
     read = []
     train = lambda lines, *arguments: read.append(sum(map(len, lines)))  # noqa: E731
@@ -122,10 +95,10 @@ def test_endless_files_are_refused(tmp_path):
     for place in ("/dev/zero", tmp_path / "zero.txt"):
         with pytest.raises(ValueError, match=r"zero.*: not a file but a device"):
             find_files(place)
-    with pytest.raises(ValueError, match="/dev/zero: a NUL character in line 1"):
+    with pytest.raises(ValueError, match="/dev/zero: line 1 has more than"):
         list(read_lines("/dev/zero"))
     (tmp_path / "long").write_bytes(b"a" * (2**24 + 1))
-    with pytest.raises(ValueError, match="long: line 1 has more than 16,777,216 characters"):
+    with pytest.raises(ValueError, match="long: line 1 has more than 16,777,216 bytes"):
         list(read_lines(tmp_path / "long"))
     with pytest.raises(ValueError, match="the folder has no"):
         find_files(tmp_path)
@@ -152,7 +125,7 @@ def test_stored_corpus_is_opened(file, tokenizer, tmp_path, monkeypatch):
 def test_failure_leaves_nothing(file, tmp_path):
     damaged, folder = tmp_path / "b.txt", tmp_path / "out"
     damaged.write_bytes(b"good\n" * 3 + b"ab\xe9cd")
-    with pytest.raises(ValueError, match=r"b\.txt: not UTF-8 at byte 17; convert it to UTF-8\."):
+    with pytest.raises(ValueError, match=r"b.txt: not UTF-8 in line 4"):
         prepare_corpus(file, 128, folder, valid=damaged)
     assert list(folder.iterdir()) == []
     prepare_corpus(file, 140, folder, valid=file)  # another vocabulary
@@ -210,7 +183,7 @@ def test_damaged_corpus_is_one_line(file, tokenizer, tmp_path):
         (corpus.folder / name).write_bytes(content)
         with refused("damaged .*; delete .* and try again"):
             Corpus(corpus.folder)
-    with pytest.raises(ValueError, match="has no corpus; write one: python -m"):
+    with pytest.raises(ValueError, match="has no corpus"):
         Corpus(tmp_path)
 
 
@@ -251,27 +224,6 @@ def test_tokenizer_learns_from_the_start_of_each_file(tmp_path, monkeypatch):
 def test_progress_counts_bytes_on_the_disk(tmp_path):
     path, seen = tmp_path / "a.txt.xz", []
     path.write_bytes(lzma.compress(os.urandom(30_000).hex().encode().replace(b"0", b"\n")))
-    assert len(list(reading.read_pieces(path, seen.append))) > 1000
+    assert len(list(read_lines(path, seen.append))) > 1000
     assert seen == sorted(seen)
     assert 0 < seen[-1] <= path.stat().st_size
-
-
-def test_command(file, tmp_path, capsys):
-    out = tmp_path / "out"
-    options = ["--vocabulary-size", "128", "--out", str(out)]
-    assert main([str(file), "--valid", str(file), *options]) == 0
-    printed = capsys.readouterr().out.splitlines()
-    assert printed[0].startswith(f"{out}/tokenizer.json: ")
-    assert [line.count("tokens in 3 documents") for line in printed[1:]] == [1, 1]
-    assert main([str(file), "--vocabulary-size", "7", "--out", str(tmp_path / "b")]) == 1
-    printed = capsys.readouterr().err
-    assert printed.startswith("corpus: vocabulary_size is 7; expected 128 to 65,536")
-    assert len(printed.splitlines()) == 1
-
-
-def test_command_runs_as_a_module(file, tmp_path):
-    command = [sys.executable, *["-W", "error", "-m", "keras_gmlp.data.text.corpus"]]
-    command += [str(tmp_path / "no"), "--out", str(tmp_path / "out")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"corpus: {tmp_path}/no: no such file; give text files in UTF-8.\n"
