@@ -13,7 +13,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "images.image_data": ["ImageData", "take_fraction"],
         "images.encoded_splits": ["FileSplit"],
         "images.packed": ["pack"],
-        "images.records": ["RecordSplit"],
         "images.mapped_splits": ["DatasetSplit"],
         "images.splits": ["ArraySplit", "Split"],
         "own_arrays": ["from_arrays"],

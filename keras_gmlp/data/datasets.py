@@ -12,9 +12,9 @@ from keras_gmlp.data.images.image_data import ImageData
 from keras_gmlp.data.images.label_sets import refuse_several
 from keras_gmlp.data.images.mapped_splits import ChannelSplit
 from keras_gmlp.data.images.packed import is_packed, load_packed
-from keras_gmlp.data.images.records import load_records
 from keras_gmlp.data.images.splits import ArraySplit
 from keras_gmlp.data.images.table import is_table, list_table
+from keras_gmlp.data.tfds import load_images
 from keras_gmlp.data.validation import PARTS, divide_training
 from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.files import why_missing
@@ -84,8 +84,7 @@ def load(name, image_size=None, data_dir=None, channels=None, groups=None, fit=N
             and perhaps `split` (`train`, `test`, `validation`). With several labels, as in
             `cat|dog`, or with the column `labels` in place of `label`, images have any number.
             A folder that `pack` wrote is a packed set.
-            A set of TFDS that is on the disk is read without TFDS and TensorFlow, in its newest
-            version there; others are downloaded by TFDS.
+            TFDS downloads and prepares a set that is not on the disk.
         image_size: `(height, width)` of the loaded images. Defaults to the data set's size, or 224
             if sizes vary.
         data_dir: The folder of TFDS. Defaults to `$TFDS_DATA_DIR`, then to TFDS' own default.
@@ -135,7 +134,7 @@ def _open(name, image_size, data_dir, groups, fit):
     if path.is_dir():
         return load_packed(path, image_size, fit)
     check_path(name)
-    return load_records(str(name), image_size, data_dir, fit or "crop")
+    return load_images(str(name), image_size, data_dir, fit or "crop")
 
 
 def _digits(image_size, fit):

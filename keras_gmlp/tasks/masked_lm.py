@@ -11,13 +11,13 @@ import numpy as np
 from keras_gmlp.data.batches.share import take_share
 from keras_gmlp.data.text.corpus import PreparedCorpus, build_corpus
 from keras_gmlp.data.text.files import read_lines
-from keras_gmlp.data.text.names import missing_file
 from keras_gmlp.tasks.confidence import Confidence
 from keras_gmlp.tasks.scores import rank_classes, round_scores
 from keras_gmlp.tasks.task import CHECKED
 from keras_gmlp.tasks.text_model import NoMaskError
 from keras_gmlp.tasks.text_task import TOGETHER, TextTask, check_count, draw_places
 from keras_gmlp.utils.errors import check_top, printable
+from keras_gmlp.utils.files import missing_file
 from keras_gmlp.utils.progress import ProgressBar
 
 MASKS = 8  # places that a masked language model predicts in a call

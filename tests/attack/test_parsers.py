@@ -5,7 +5,6 @@
 
 import csv
 import json
-import struct
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,7 +16,6 @@ from keras_gmlp.data import ArraySplit, ImageData
 from keras_gmlp.data.images.packed import load_packed, pack
 from keras_gmlp.data.text.labelled_files import read_table
 from keras_gmlp.data.text.tokenizer import SPECIAL_TOKENS, Tokenizer, make_wordpiece
-from keras_gmlp.data.tfds.tfrecords import _masked_crc, find_records, parse_features, read_records
 from keras_gmlp.utils import card
 from keras_gmlp.utils.csv_tables import read_rows
 from keras_gmlp.utils.files import parse_json
@@ -122,60 +120,6 @@ def test_any_json_is_labelled_texts_or_refused(folder, value):
 @given(TEXT | st.binary(max_size=40) | VALUE.map(json.dumps))
 def test_any_text_is_json_or_refused(text):
     accept(parse_json, text, "a.json")
-
-
-def varint(number):
-    groups = [number >> shift & 127 for shift in range(0, max(number.bit_length(), 1), 7)]
-    return bytes([*(group | 128 for group in groups[:-1]), groups[-1]])
-
-
-def field(number, content):
-    """A field of a message that holds bytes."""
-    return varint(number << 3 | 2) + varint(len(content)) + content
-
-
-def write_feature(values):
-    """A `tf.train.Feature` of bytes, or of integers, packed."""
-    if values and isinstance(values[0], bytes):
-        return field(1, b"".join(field(1, value) for value in values))
-    return field(3, field(1, b"".join(varint(value % 2**64) for value in values)))
-
-
-VALUES = st.lists(st.integers(-(2**63), 2**63 - 1), max_size=4) | st.lists(st.binary(max_size=9))
-
-
-@given(st.dictionaries(TEXT, VALUES, max_size=4))
-def test_written_examples_are_read(features):
-    entries = [
-        field(1, field(1, name.encode()) + field(2, write_feature(values)))
-        for name, values in features.items()
-    ]
-    assert parse_features(field(1, b"".join(entries))) == features
-
-
-@given(st.binary(max_size=60))
-def test_any_bytes_are_an_example_or_refused(record):
-    accept(parse_features, record)
-
-
-@given(st.lists(st.binary(max_size=20), max_size=4), st.integers(0, 200), st.binary(max_size=3))
-def test_records_are_whole_or_refused(folder, records, cut, more):
-    path, content, ends = folder / "a.tfrecord", b"", [0]
-    for record in records:
-        head = struct.pack("<Q", len(record))
-        content += head + struct.pack("<I", _masked_crc(head)) + record + bytes(4)
-        ends.append(len(content))
-    content = (content + more)[:cut]
-    path.write_bytes(content)
-    whole = sum(end <= len(content) for end in ends) - 1
-    found = accept(lambda: list(read_records(path)))
-    places = accept(find_records, path)
-    if len(content) in ends:
-        assert found == records[:whole]
-        assert [content[start : start + size] for start, size in places] == found
-    else:
-        assert f"after {whole:,} samples" in found
-        assert f"after {whole:,} samples" in places
 
 
 @given(st.lists(TEXT.filter(is_label), min_size=1, max_size=5), st.dictionaries(TEXT, VALUE))

@@ -2,13 +2,13 @@
 
 import contextlib
 import dataclasses
-import functools
 import os
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 
+from keras_gmlp.data import tfds
 from keras_gmlp.data.dividing import divide, divide_whole
 from keras_gmlp.data.text.labelled_files import (
     SUFFIXES,
@@ -17,7 +17,7 @@ from keras_gmlp.data.text.labelled_files import (
     read_table,
     warn_of_others,
 )
-from keras_gmlp.data.text.names import open_named
+from keras_gmlp.utils.files import missing_file
 from keras_gmlp.utils.inputs import (
     SPLITS,
     find_splits,
@@ -103,7 +103,7 @@ def load_text(name, text=None, label=None, test=None, seed=0, data_dir=None):
     Args:
         name: One of
 
-            - a prepared set in TensorFlow Datasets with a text, or two, and a class:
+            - a set in TensorFlow Datasets with a text, or two, and a class:
               `"glue/sst2"`, `"glue/mrpc"`, `"glue/cola"`, in short `"sst2"`. GLUE's test labels
               are not public; its validation split is the test split here.
             - a `.csv`, `.tsv` or `.jsonl` file; see `read_table`. A column `split` with train and
@@ -247,42 +247,36 @@ def _number_classes(name, rows, tested):
 
 def _read_prepared(name, text, label, data_dir):
     """Returns the classes, the training texts and the test texts, if any, of a prepared set."""
-    kind = "file, nor a folder, nor a set of labelled texts"
-    prepared = open_named(
-        name, SUFFIXES, kind, lambda found: all(_features(found)), data_dir, SHORT_NAMES
-    )
-    names, classes = _features(prepared)
-    if not (prepared.readable and names and classes and "train" in prepared.splits):
-        raise ValueError(
-            f"{name!r}: expected the features text and label and a split train; the set has "
-            f"{', '.join(prepared.features)} and {', '.join(prepared.splits)}."
-        )
-    texts, label = choose_columns([*names, *classes], text, label, name)
-    if label not in classes:
-        raise ValueError(f"{name!r}: {label} is not a class; expected {', '.join(classes)}.")
-    names = prepared.class_names(classes[label], label)
-    found = [(read_split(name, loose=True), name) for name in sorted(prepared.splits)]
+    if name.lower().endswith(SUFFIXES) or name.startswith((".", "/", "~")):
+        raise ValueError(missing_file(name))
+    chosen = []
+
+    def check(features):
+        names = [n for n, feature in features.items() if type(feature).__name__ == "Text"]
+        classes = {n: f for n, f in features.items() if hasattr(f, "num_classes")}
+        if not (names and classes):
+            raise ValueError(
+                f"{name!r}: expected the features text and label; the set has "
+                f"{', '.join(features)}."
+            )
+        texts, of = choose_columns([*names, *classes], text, label, name)
+        if of not in classes:
+            raise ValueError(f"{name!r}: {of} is not a class; expected {', '.join(classes)}.")
+        chosen.extend((texts, of, tuple(classes[of].names)))
+
+    builder = tfds.open_set(SHORT_NAMES.get(name, name), data_dir, "a file, nor a folder", check)
+    texts, label, names = chosen
+    found = [(read_split(name, loose=True), name) for name in sorted(builder.info.splits)]
     held_out = [n for split in SPLITS if split != "train" for s, n in found if s == split]
-    read = functools.partial(_read_split, prepared, texts, label)
-    for split in held_out:
-        first = next(iter(prepared.samples(split)), None)
-        if first is not None and first[label][0] >= 0:  # a hidden label is -1
-            return names, read("train"), read(split)
-    return names, read("train"), None
+    tested = tfds.choose_test(builder, held_out, label)
+    train, test = (s and _read_split(builder, texts, label, s) for s in ("train", tested))
+    return names, train, test
 
 
-def _features(prepared):
-    """Returns the names of the texts, and the number of classes by the name of a label."""
-    features = prepared.features.items()
-    texts = [n for n, f in features if f.get("pythonClassName", "").endswith(".Text")]
-    known = {n: f["classLabel"] for n, f in features if f.get("classLabel")}
-    return texts, {n: int(label["numClasses"]) for n, label in known.items()}
-
-
-def _read_split(prepared, texts, label, split):
+def _read_split(builder, texts, label, split):
     found, labels = [], []
-    for sample in prepared.samples(split):
-        parts = tuple(str(sample[name][0], "utf-8") for name in texts)
+    for sample in tfds.read_split(builder, split).as_numpy_iterator():
+        parts = tuple(str(sample[name], "utf-8") for name in texts)
         found.append(parts if len(parts) == 2 else parts[0])
-        labels.append(sample[label][0])
+        labels.append(sample[label])
     return TextSplit(found, labels)

@@ -8,11 +8,9 @@ import pytest
 import tensorflow as tf
 from pictures import encode, photo
 from PIL import Image
-from tfrecord_files import write_set
 
 from keras_gmlp.data.images.encoded_splits import FileSplit
 from keras_gmlp.data.images.mapped_splits import ChannelSplit, DatasetSplit
-from keras_gmlp.data.images.records import load_records
 from keras_gmlp.data.images.resized_crop import DRAWS, crop_jpeg, draw_window, is_upright_jpeg
 from keras_gmlp.data.images.splits import ArraySplit
 from keras_gmlp.utils.errors import one_line_errors
@@ -108,7 +106,7 @@ def images():
     return np.stack([np.asarray(photo(24, 20 + n).resize((20, 24))) for n in range(6)])
 
 
-@pytest.mark.parametrize("kind", ["arrays", "dataset", "files", "records", "turned", "grey"])
+@pytest.mark.parametrize("kind", ["arrays", "dataset", "files", "turned", "grey"])
 def test_every_split_reads_windows(tmp_path, images, kind):
     labels, shape = np.arange(6) % 3, (24, 20, 3)
     content = [encode(image) for image in images]
@@ -122,14 +120,10 @@ def test_every_split_reads_windows(tmp_path, images, kind):
     paths = [tmp_path / str(number) for number in range(6)]
     for path, data in zip(paths, content, strict=True):
         path.write_bytes(data)
-    if kind == "records":
-        samples = [list(zip(content, labels.tolist(), strict=True))]
-        write_set(tmp_path, {"train": samples, "test": samples}, shape, "abc")
     split = {
         "arrays": lambda: ArraySplit(images, labels),
         "grey": lambda: ChannelSplit(ArraySplit(images, labels), 1),
         "dataset": lambda: DatasetSplit(tf.data.Dataset.from_tensor_slices((images, labels))),
-        "records": lambda: load_records("planted", data_dir=tmp_path).train,
     }.get(kind, lambda: FileSplit(paths, labels, shape))()
     draws = np.random.default_rng(3).uniform(size=(6, DRAWS)).astype("float32")
     samples = tf.data.Dataset.from_tensor_slices((np.arange(6)[::-1], draws))

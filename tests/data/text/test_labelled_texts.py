@@ -10,8 +10,9 @@ import warnings
 
 import numpy as np
 import pytest
+import tensorflow_datasets as tfds
 from refused import refused
-from tfrecord_files import example, write_prepared, write_records
+from tfds_sets import write_set
 
 from keras_gmlp.data.text import TextData, TextSplit, hold_out, load_text
 from keras_gmlp.data.text.chosen_splits import TextSource, choose_texts
@@ -58,34 +59,26 @@ def all_samples(data):
     return samples(data.train, data.test, labels=data.labels)
 
 
-def prepare(root, splits, texts=("sentence",), labels=("no", "yes"), place="glue/toy/1.0.0"):
-    """Writes a set as TensorFlow Datasets prepares it: for each split rows of texts and a class."""
-    core = "tensorflow_datasets.core.features"
-    text = {"pythonClassName": f"{core}.text_feature.Text", "text": {}}
-    features = dict.fromkeys(texts, text)
-    features["idx"] = {"pythonClassName": f"{core}.tensor_feature.Tensor"}
-    features["label"] = {"classLabel": {"numClasses": str(len(labels))}}
-    examples = {
-        split: [
-            example(idx=n, label=row[-1], **dict(zip(texts, row[:-1], strict=True)))
-            for n, row in enumerate(rows)
-        ]
+def prepare(root, splits, texts=("sentence",), name="toy"):
+    """Writes a set of TensorFlow Datasets: for each split rows of texts and a class."""
+    features = dict.fromkeys(texts, tfds.features.Text())
+    features["idx"] = tfds.features.Scalar(np.int32)
+    features["label"] = tfds.features.ClassLabel(names=["no", "yes"])
+    columns = {
+        split: dict(zip((*texts, "label"), map(list, zip(*rows, strict=True)), strict=True))
         for split, rows in splits.items()
     }
-    folder = write_prepared(root / place, features, examples)
-    (folder / "label.labels.txt").write_text("\n".join(labels) + "\n")
-    return folder
+    for split, rows in splits.items():
+        columns[split]["idx"] = np.arange(len(rows), dtype="int32")
+        columns[split]["label"] = np.int64(columns[split]["label"])
+    write_set(root, name, features, **columns)
 
 
 def test_prepared_set_whose_test_labels_are_hidden(tmp_path):
-    splits = {
-        "train": [("caf\u00e9".encode(), 1), (b"b", 0)],
-        "validation": [(b"c", 1)],
-        "test": [(b"d", -1)],
-    }
+    splits = {"train": [("caf\u00e9", 1), ("b", 0)], "validation": [("c", 1)], "test": [("d", -1)]}
     prepare(tmp_path, splits)
-    data = load_text("glue/toy", data_dir=tmp_path)
-    assert (data.name, data.labels, data.pairs) == ("glue/toy", ("no", "yes"), False)
+    data = load_text("toy", data_dir=tmp_path)
+    assert (data.name, data.labels, data.pairs) == ("toy", ("no", "yes"), False)
     assert data.train.texts == ["caf\u00e9", "b"]
     assert data.train.labels.tolist() == [1, 0]
     assert data.train.labels.dtype == "int32"
@@ -93,38 +86,33 @@ def test_prepared_set_whose_test_labels_are_hidden(tmp_path):
 
 
 def test_prepared_set_of_pairs(tmp_path):
-    splits = {"train": [(b"a", b"b", 1), (b"c", b"d", 0)], "test": [(b"e", b"f", 0)]}
+    splits = {"train": [("a", "b", 1), ("c", "d", 0)], "test": [("e", "f", 0)]}
     prepare(tmp_path, splits, texts=("sentence1", "sentence2"))
-    data = load_text("glue/toy:1.0.0", data_dir=tmp_path)
+    data = load_text("toy:1.0.0", data_dir=tmp_path)
     assert data.pairs
     assert data.train.texts == [("a", "b"), ("c", "d")]
-    single = load_text("glue/toy", text="sentence2", data_dir=tmp_path)
+    single = load_text("toy", text="sentence2", data_dir=tmp_path)
     assert single.train.texts == ["b", "d"]
 
 
-def test_short_names_are_those_of_glue(tmp_path):
-    splits = {"train": [(b"a", 0), (b"b", 1)], "validation": [(b"c", 1)]}
-    prepare(tmp_path, splits, place="glue/sst2/2.0.0")
-    assert load_text("sst2", data_dir=tmp_path).test.texts == ["c"]
-    assert "Did you mean 'sst2'?" in fails("'sst' is neither a file", "sst", data_dir=tmp_path)
-    assert "Did you mean 'glue/sst2'?" in fails("neither", "glue/sts2", data_dir=tmp_path)
-    fails(r"tensorflow_datasets\.load\('glue/cola'\) prepares it", "cola", data_dir=tmp_path)
+def test_short_names_are_those_of_glue(tmp_path, monkeypatch):
+    prepare(tmp_path, {"train": [("a", 0), ("b", 1)], "validation": [("c", 1)]})
+    asked, builder = [], tfds.builder("toy", data_dir=str(tmp_path))
+    monkeypatch.setattr(tfds, "builder", lambda name, data_dir: asked.append(name) or builder)
+    data = load_text("sst2", data_dir=tmp_path)
+    assert (asked, data.name, data.test.texts) == (["glue/sst2"], "sst2", ["c"])
 
 
 def test_prepared_set_without_a_test_split_is_divided(tmp_path):
-    prepare(tmp_path, {"train": [(b"%d" % n, n % 2) for n in range(10)]})
-    data = load_text("glue/toy", data_dir=tmp_path)
+    prepare(tmp_path, {"train": [(str(n), n % 2) for n in range(10)]})
+    data = load_text("toy", data_dir=tmp_path)
     assert [len(data.train), len(data.test)] == [8, 2]
 
 
 def test_bad_prepared_sets(tmp_path):
-    folder = prepare(tmp_path, {"train": [(b"a", 0), (b"b", 1)]})
-    path = folder / "set-train.tfrecord-00000-of-00001"
-    write_records(path, [b"\xff"])
-    fails(f"{re.escape(str(path))}, sample 0: damaged", "glue/toy", data_dir=tmp_path)
-    text = (folder / "features.json").read_text()
-    (folder / "features.json").write_text(text.replace("classLabel", "tensor"))
-    fails("expected the features text and label and a split train", "glue/toy", data_dir=tmp_path)
+    write_set(tmp_path, "toy", {"sentence": tfds.features.Text()}, train={"sentence": ["a", "b"]})
+    fails("text and label", "toy", data_dir=tmp_path)
+    fails("neither a file", "toyy", data_dir=tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl"])

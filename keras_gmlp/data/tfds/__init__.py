@@ -1,1 +1,0 @@
-"""Prepared sets of TensorFlow Datasets, read without TensorFlow."""
