@@ -53,9 +53,9 @@ def list_candidates(options):
     for threads in options.threads:
         for name in names:
             measure = functools.partial(measure_runtime, name, threads)
-            reference = f"{names[0]}, {threads} threads"
+            reference = f"{names[0]}, threads: {threads}"
             environment = limit_threads(threads, name)
-            yield Candidate(f"{name}, {threads} threads", measure, reference, environment)
+            yield Candidate(f"{name}, threads: {threads}", measure, reference, environment)
 
 
 def limit_threads(threads, name):
