@@ -7,9 +7,16 @@ import statistics
 from pathlib import Path
 
 from keras_gmlp.comparison.workers import Workers, available_cores
+from keras_gmlp.data.run_folder import Run
+from keras_gmlp.data.text.chosen_splits import open_texts
 from keras_gmlp.runs.queue import read_plan
 from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings, short_task
-from keras_gmlp.training.run_directory import has_progress, read_history, read_metrics
+from keras_gmlp.training.run_directory import (
+    check_samples,
+    has_progress,
+    read_history,
+    read_metrics,
+)
 from keras_gmlp.training.settings import differences
 from keras_gmlp.utils.csv_tables import write_dicts
 from keras_gmlp.utils.environment import accelerators
@@ -156,8 +163,15 @@ class Plan:
         return self._backend or keras.backend.backend()
 
     def work(self):
-        """Trains all runs that are neither complete nor failed; marks those that fail."""
+        """Trains all runs that are neither complete nor failed, if the data are still the same."""
+        from keras_gmlp.runs.prepare import load_data  # which imports Keras
+
         self.check_recorded()
+        for run in (run for run in self.runs if run.begun and Run(run.directory).samples):
+            source = getattr(run.settings, "source", None)  # of texts
+            check_samples(
+                run.directory, open_texts(source()) if source else load_data(run.settings)
+            )
         Workers(self.runs, self.jobs, self.backend).train()
 
     def check_recorded(self):

@@ -15,7 +15,6 @@ from keras_gmlp.data.images.packed import is_packed, load_packed
 from keras_gmlp.data.images.splits import ArraySplit
 from keras_gmlp.data.images.table import is_table, list_table
 from keras_gmlp.data.tfds import load_images
-from keras_gmlp.data.validation import PARTS, divide_training
 from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.files import why_missing
 
@@ -71,7 +70,7 @@ def require_one_label(name):
     refuse_several(name, label_sets)
 
 
-def load(name, image_size=None, data_dir=None, channels=None, groups=None, fit=None):
+def load(name, image_size=None, data_dir=None, channels=None, groups=None, fit=None, roles=None):
     r"""Opens a data set.
 
     Args:
@@ -98,6 +97,8 @@ def load(name, image_size=None, data_dir=None, channels=None, groups=None, fit=N
             and crops around the centre, `"stretch"` scales height and width independently, `"pad"`
             scales them to fit inside and fills the rest with black. Defaults to `"crop"`, and to
             the fit of a packed set.
+        roles: The split of each image, as a run recorded it; see `Run.data`. `None` to divide as
+            above.
 
     Returns:
         An `ImageData`.
@@ -110,7 +111,7 @@ def load(name, image_size=None, data_dir=None, channels=None, groups=None, fit=N
         require_fit(fit)
     if image_size is not None:
         require_size(image_size)
-    data = _open(name, image_size, data_dir, groups, fit)
+    data = _open(name, image_size, data_dir, groups, fit, roles)
     if channels in (None, data.image_shape[-1]):
         return data
     if channels not in (1, 3):
@@ -120,10 +121,10 @@ def load(name, image_size=None, data_dir=None, channels=None, groups=None, fit=N
     return dataclasses.replace(data, image_shape=shape, **splits)
 
 
-def _open(name, image_size, data_dir, groups, fit):
+def _open(name, image_size, data_dir, groups, fit, roles):
     path = find_path(name)
     if holds_files(name):
-        return load_folder(path, image_size or (224, 224), groups, fit or "crop")
+        return load_folder(path, image_size or (224, 224), groups, fit or "crop", roles)
     if groups is not None:
         raise ValueError(
             f"groups require a folder of image files; received {printable(name)}. A table of them "
@@ -132,7 +133,7 @@ def _open(name, image_size, data_dir, groups, fit):
     if name == "digits":
         return _digits(image_size, fit or "crop")
     if path.is_dir():
-        return load_packed(path, image_size, fit)
+        return load_packed(path, image_size, fit, roles)
     check_path(name)
     return load_images(str(name), image_size, data_dir, fit or "crop")
 
@@ -154,26 +155,7 @@ def _digits(image_size, fit):
 
 def same_data(name, other):
     """Returns whether two names are equal, or paths of the same file or folder."""
-    if not isinstance(other, str | os.PathLike):  # of a damaged record
-        raise ValueError(f"recipe.json is damaged: its data is {other!r:.80}; expected a name.")
     if str(name) == str(other):
         return True
     paths = [find_path(each) for each in (name, other)]
     return all(map(os.path.exists, paths)) and os.path.samefile(*paths)
-
-
-def recorded_division(recipe, name, groups=None):
-    """Returns how a run divided data: `groups` and `parts`, keyword arguments, a dict."""
-    if groups is not None or "data" not in recipe or not same_data(name, recipe["data"]):
-        return {"groups": groups, "parts": {}}
-    parts = {part: recipe[part] for part in PARTS if recipe.get(part) is not None}
-    return {"groups": recipe.get("groups"), "parts": {} if parts == {"fraction": 1} else parts}
-
-
-def load_recorded(recipe, image_shape, name=None, fit="crop"):
-    """Loads the data of a run with its training, validation and test images."""
-    name = canonical_name(recipe["data"] if name is None else name)
-    division = recorded_division(recipe, name)
-    *size, channels = image_shape
-    data = load(name, tuple(size), None, channels, division["groups"], fit)
-    return divide_training(data, **division["parts"], groups=division["groups"])

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.data.datasets import canonical_name, recorded_division, same_data
 from keras_gmlp.data.images.folder import OTHER, open_other
 from keras_gmlp.data.images.label_sets import refuse_several
+from keras_gmlp.data.run_folder import Run
 from keras_gmlp.data.text.chosen_splits import TextSource
 from keras_gmlp.evaluation.images import no_known_class, read_logits
 from keras_gmlp.evaluation.labelled import BATCH, LabelledImages
@@ -108,40 +108,30 @@ def find_outdated(directory):
     return outdated
 
 
-def _choose_data(directory, data, split, kind, place):
-    """Returns the run's recipe, the name of the data, and whether they are those of the run."""
-    recipe = read_json(directory / "recipe.json", {})
-    recipe = recipe if isinstance(recipe, dict) else {}
-    own = data is None or ("data" in recipe and same_data(data, recipe["data"]))
-    name = recipe.get("data") if own else data
-    if name is None:
-        raise ValueError(f"{directory}: its data are unknown; give {kind} with --data {place}.")
-    if own and split == "all":
+def _choose_data(directory, data, split, kind, columns=None):
+    """Returns what `Run.data` does; refuses all images, or texts, of the run itself."""
+    found = Run(directory).data(data, split, columns)
+    if found[1] and split == "all":
         raise ValueError(
-            f"{printable(name)}: the run was trained on some of these {kind}; give --split "
-            f"validation or test, or other {kind} with --data {place}."
+            f"{printable(found[0])}: the run was trained on some of these {kind}; give --split "
+            f"validation or test, or other {kind} with --data."
         )
-    return recipe, name, own
+    return found
 
 
 def _open_images(directory, data, split, data_dir):
-    recipe, name, own = _choose_data(directory, data, split, "images", "DIR")
-    name = name if own else canonical_name(name)
+    name, own, division = _choose_data(directory, data, split, "images")
     split = split or ("validation" if own else "all")
-    division = recorded_division(recipe, name)
     try:
         images = LabelledImages(name, split, data_dir, **division)
     except ValueError:
-        if not own or split != "validation" or division["parts"].get("validation"):
+        roles = (division.get("roles") or {}).values()
+        if not own or split != "validation" or "validation" in (*division.get("parts", ()), *roles):
             raise
-        if data is not None:
-            raise ValueError(
-                f"{printable(data)}: the run was trained on these images and held none out for "
-                "validation; give other images with --data DIR, or --split test."
-            ) from None
+        place = directory if data is None else printable(data)
         raise ValueError(
-            f"{directory}: has no validation images; give images that it was not trained on with "
-            "--data DIR, or train it again with --validation 0.2."
+            f"{place}: the run held none of its images out for validation; give images that it was "
+            "not trained on with --data, --split test, or train it again with --validation 0.2."
         ) from None
     refuse_several(name, images.label_rows)
     return images
@@ -190,22 +180,21 @@ def _measure_texts(directory, data, split, data_dir, reject):
         raise ValueError(f"{directory}: {task.kind}; calibration requires a classifier.")
     if split not in (None, "validation", "test", "all"):
         raise ValueError(f"split is {split!r}; expected validation, test or all.")
-    recipe, name, own = _choose_data(directory, data, split, "texts", "FILE")
-    held_out, validation = (recipe.get(k, 0.0) if own else 0.0 for k in ("held_out", "validation"))
+    name, own, division = _choose_data(directory, data, split, "texts", {})
     if split == "validation" and not own:
         raise ValueError(
             f"{printable(name)}: not the data of the run, so that none of its texts are held out; "
             "give --split test or --split all."
         )
     if own and split in (None, "validation"):
-        if not (held_out or validation):
+        recipe = Run(directory).recipe
+        if not (recipe.get("held_out") or recipe.get("validation")):
             raise ValueError(
                 f"{directory}: held no texts out; give labelled texts that it was not trained on "
                 "with --data FILE, --split test, or train it again with --validation 0.1."
             )
-        split = "validation" if validation else "test"  # which held-out texts take the place of
-    columns = recipe.get("columns") if own else None
-    source = TextSource(name, columns, held_out, data_dir, validation)
+        split = "validation" if recipe.get("validation") else "test"  # which held-out texts replace
+    source = TextSource(name, data_dir=data_dir, **division)
     samples, chosen = task.load_samples([model], source, split)
     texts, logits, scorer, _ = task.read_logits(model, samples)
     result = {"data": name, "split": chosen["split"], "texts": len(texts)}

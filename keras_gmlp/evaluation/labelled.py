@@ -23,6 +23,7 @@ class LabelledImages:
         groups: Regular expression that divided the images of a folder; see `data.load`.
         parts: How a run divided the training images, arguments of `divide_training`; `None` or
             empty for all of them. The test images stay those of the data.
+        roles: The split of each image, as a run recorded it; see `Run.data`.
 
     Attributes:
         name, split: The arguments.
@@ -36,22 +37,24 @@ class LabelledImages:
         ValueError: If the data do not exist or have no images or classes. One line.
     """
 
-    def __init__(self, name, split="test", data_dir=None, groups=None, parts=None):
+    def __init__(self, name, split="test", data_dir=None, groups=None, parts=None, roles=None):
         require_one_of("split", split, SPLITS)
         self.name, self.split, self._data_dir = canonical_name(name), split, data_dir
-        self._groups, self._pairs = groups, None
+        self._division, self._pairs = {"groups": groups, "roles": roles}, None
         self._parts = parts if split in ("train", "validation") else None
         if holds_files(self.name):
             folder = Path(self.name)
             listed = "all" if self._parts else split
-            self.labels, self._pairs, self.total, label_sets = list_images(folder, listed, groups)
+            self.labels, self._pairs, self.total, label_sets = list_images(
+                folder, listed, **self._division
+            )
             self.label_rows = label_sets and make_rows(label_sets, len(self.labels))
             if self._parts:
-                chosen = self._choose(load(folder, groups=groups))[0]
+                chosen = self._choose(load(folder, **self._division))[0]
                 self._pairs = sorted(zip(chosen.paths, chosen.read_labels(), strict=True))
             self.names = tuple(os.fsdecode(path) for path, _ in self._pairs)
             return
-        data = load(self.name, data_dir=data_dir, groups=groups)
+        data = load(self.name, data_dir=data_dir, **self._division)
         self.labels, self.total = data.labels, sum(map(len, data.splits().values()))
         self.label_rows = data.label_rows()
         names = [n for n in SPLITS if n in data.splits()] if split == "all" else [split]
@@ -80,14 +83,15 @@ class LabelledImages:
             )
         else:
             fit = preparation.get("fit", "crop")
-            splits = self._choose(load(self.name, shape[:2], self._data_dir, shape[2], fit=fit))
+            data = load(self.name, shape[:2], self._data_dir, shape[2], fit=fit, **self._division)
+            splits = self._choose(data)
         for samples in splits:
             yield from samples.batches(BATCH)
 
     def _choose(self, data):
         """Returns the splits that these images are, a list."""
         if self._parts:
-            data = divide_training(data, **self._parts, groups=self._groups)
+            data = divide_training(data, **self._parts, groups=self._division["groups"])
         splits = data.splits()
         if self.split == "all":
             return [splits[name] for name in SPLITS if name in splits]

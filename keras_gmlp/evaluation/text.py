@@ -17,6 +17,7 @@ def evaluate_texts(
     columns=None,
     held_out=0.0,
     validation=0.0,
+    roles=None,
     data_dir=None,
     limit=None,
 ):
@@ -28,7 +29,7 @@ def evaluate_texts(
         models: A list of `inference.TextModel`.
         name: For classifiers, labelled texts as `load_text` takes them; for language models, a text
             file or the folder of a prepared corpus, whose validation text is taken.
-        split, columns, held_out, validation, data_dir: The part of the data, as
+        split, columns, held_out, validation, roles, data_dir: The part of the data, as
             `apps/evaluate_text.py` chooses it. Language models take none of them.
         limit: Number of texts or windows of text, drawn with a fixed seed. Defaults to all.
 
@@ -47,7 +48,7 @@ def evaluate_texts(
     task = find_task(models[0].task)
     for model in models:
         model.require(task.method)
-    source = TextSource(name, columns, held_out, data_dir, validation)
+    source = TextSource(name, columns, held_out, data_dir, validation, roles)
     samples, entries = task.load_samples(models, source, split, limit)
     rows, predictions = [], []
     for model in models:

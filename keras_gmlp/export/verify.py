@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from keras_gmlp.data.batches.host import arrays
-from keras_gmlp.data.datasets import load_recorded
+from keras_gmlp.data.run_folder import Run
+from keras_gmlp.data.text.chosen_splits import TextSource
 from keras_gmlp.export.formats import (
     FORMATS,
     ExportOptions,
@@ -92,25 +93,20 @@ def export_run(
 
 def load_check_data(directory, name=None):
     """Returns the data that `export_run` checks files with: a run's own, or others by name."""
-    path, recipe = model_path(directory), read_json(Path(directory) / "recipe.json", {})
+    path, run = model_path(directory), Run(directory)
     card = read_card(path)
     task = find_task(card.get("task"))
     if task.domain == "texts":
-        columns = {} if name else recipe.get("columns")
-        if name is None and "split" in task.choices:  # else a name does not say where the data are
-            name = recipe.get("data")
-        if not name:
+        # The name of a prepared text does not say where it is.
+        if not (name or ("split" in task.choices and "data" in run.recipe)):
             raise ValueError(
                 f"{directory}: give --data FILE, a text to check the files with, or --no-check."
             )
-        return task.load_check_samples(text_inference.load(path), name, columns)
-    name = name or recipe.get("data") or card.get("data")
-    if not name:
-        raise ValueError(
-            f"{path}: the data set for the checks is unknown; give --data or --no-check."
-        )
-    shape = recipe.get("image_shape") or inference.load(path).image_shape
-    return load_recorded(recipe, shape, name, card.get("fit", "crop"))
+        name, _, division = run.data(name, columns={})
+        return task.load_check_samples(text_inference.load(path), TextSource(name, **division))
+    name = name or (None if "data" in run.recipe else card.get("data"))
+    shape = run.recipe.get("image_shape") or inference.load(path).image_shape
+    return run.load_images(shape, name, card.get("fit", "crop"))
 
 
 @dataclasses.dataclass

@@ -77,18 +77,20 @@ def check_outputs(options, *inputs):
 
 
 def run(options):
-    from keras_gmlp.data.datasets import recorded_division
+    from keras_gmlp.data.datasets import holds_files
+    from keras_gmlp.data.run_folder import Run
     from keras_gmlp.evaluation import images as evaluation
     from keras_gmlp.evaluation.labelled import LabelledImages
-    from keras_gmlp.utils.files import read_json
-    from keras_gmlp.utils.shipped import find_shipped
 
-    recipe = read_json(Path(find_shipped(options.models[0]), "recipe.json"), {})  # if it is a run
-    recipe = recipe if isinstance(recipe, dict) else {}
     if not (Path(options.data).exists() or options.data == "digits"):
         cli.import_tensorflow()  # which the search for a data set by name imports
-    division = recorded_division(recipe, options.data, options.groups)
+    division = Run(options.models[0]).data(options.data, options.split)[2]  # if it is in a run
+    if options.groups is not None and "roles" not in division:
+        division = {"groups": options.groups}
     images = LabelledImages(options.data, options.split, **division)
+    if holds_files(options.data) and options.split in ("test", "validation"):
+        for model in options.models[1:]:
+            Run(model).warn_of_files(options.data, images.names)
     classifiers = [cli.load_classifier(model) for model in options.models]
     if options.out:  # here, so that a useless path fails before the work
         Path(options.out).mkdir(parents=True, exist_ok=True)

@@ -93,22 +93,11 @@ def check_task(options, task):
 
 def choose_part(options):
     """Returns the split, the columns and the held-out share; for a run's own data those of it."""
-    from keras_gmlp.data.datasets import same_data
-    from keras_gmlp.utils.files import read_json
-    from keras_gmlp.utils.shipped import find_shipped
+    from keras_gmlp.data.run_folder import Run
 
-    named = name_columns(options)
-    place = Path(find_shipped(options.models[0]))
-    recorded = read_json((place if place.is_dir() else place.parent) / "recipe.json") or {}
-    same = "data" in recorded and same_data(options.data, recorded["data"])
-    if not same or "test" in named:
-        return {"split": options.split, "columns": named}
-    return {
-        "split": options.split or "test",
-        "columns": {**recorded.get("columns", {}), **named},
-        "held_out": recorded.get("held_out", 0.0),
-        "validation": recorded.get("validation", 0.0),
-    }
+    run, named = Run(options.models[0]), name_columns(options)
+    _, own, division = run.data(options.data, options.split, named)
+    return {"split": options.split or ("test" if own else None), **division}
 
 
 def show(report, task):

@@ -2,9 +2,14 @@
 
 import json
 
-from keras_gmlp.programs.shared.messages import print_error
 from keras_gmlp.programs.shared.run_options import STORED, list_run_options, read_settings
-from keras_gmlp.programs.shared.training import TRAINING, make_program, print_result, train_run
+from keras_gmlp.programs.shared.training import (
+    TRAINING,
+    make_program,
+    print_result,
+    train_run,
+    warn_of_duplicates,
+)
 
 USAGE = f"""\
 {list_run_options()}{TRAINING}\
@@ -65,21 +70,6 @@ def introduce(prepared):
     print(f"data   {data.name}, {len(data.labels)} classes, {sizes} images")
     print(f"in     {prepared.recipe.precision}, {advise_backend(prepared.recipe.precision)}")
     print(f"to     {settings.directory}")
-
-
-def warn_of_duplicates(run):
-    """Prints a line if test images are training images, too."""
-    from keras_gmlp.inspection.near_duplicates import find_duplicates
-    from keras_gmlp.utils.errors import printable
-
-    found = find_duplicates(run.data)
-    if found:
-        test, train = map(printable, next(iter(found.items())))
-        print_error(
-            "train: warning",
-            f"{len(found):,} of {len(run.data.test):,} test images are training images too ({test} "
-            f"is {train}); the test accuracy will be too high. Remove them from one of the splits.",
-        )
 
 
 def advise_backend(precision):

@@ -6,7 +6,13 @@ from keras_gmlp.programs.shared.cli import UsageError, check_output
 from keras_gmlp.programs.shared.messages import print_error
 from keras_gmlp.programs.shared.run_options import PATIENCE, RECIPE, STORED, read_options
 from keras_gmlp.programs.shared.text_options import COLUMNS
-from keras_gmlp.programs.shared.training import TRAINING, make_program, print_result, train_run
+from keras_gmlp.programs.shared.training import (
+    TRAINING,
+    make_program,
+    print_result,
+    train_run,
+    warn_of_duplicates,
+)
 
 EXAMPLES = (
     "mask_rate=0.2, epoch_tokens=1000000, length=128, optimizer=adamw, weight_decay=0.01, ema=0.05"
@@ -179,6 +185,7 @@ def warn_of_data(prepared):
     task, data = prepared.recipe.task, prepared.data
     if task.share:
         warn_of_few(data)
+        warn_of_duplicates(prepared, "texts", "train_text")
     if line := task.find_unknown(data):
         print_error("train_text: warning", line)
 

@@ -188,19 +188,15 @@ def leave_out(options, wanted, directory):
 
 def load_test_images(options, directory, classifier):
     """Returns the data whose test images are drawn, an `ImageData`."""
-    from keras_gmlp.data.datasets import load_recorded, require_one_label
-    from keras_gmlp.utils.files import read_json
+    from keras_gmlp.data.images.label_sets import refuse_several
+    from keras_gmlp.data.run_folder import Run
 
-    recipe = read_json(directory / "recipe.json", {})
-    name = options.data or recipe.get("data")
-    if not name:
-        raise ValueError(f"{directory}: no data named in recipe.json; give --data.")
-    if classifier.thresholds is None:
-        require_one_label(name)
     fit = classifier.preparation.get("fit", "crop")
-    dataset = load_recorded(recipe, classifier.image_shape, name, fit)
+    dataset = Run(directory).load_images(classifier.image_shape, options.data, fit)
+    if classifier.thresholds is None:
+        refuse_several(dataset.name, dataset.label_sets)
     if tuple(dataset.labels) != tuple(classifier.labels):
-        raise ValueError(f"{directory}: the model's classes differ from those of {name}.")
+        raise ValueError(f"{directory}: the model's classes differ from those of {dataset.name}.")
     return dataset
 
 

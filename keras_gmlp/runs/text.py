@@ -149,6 +149,11 @@ class FineTuningSettings(Settings):
             columns["text"] = text[0] if len(text) == 1 else text
         return super().from_command({**options, "columns": columns})
 
+    def source(self):
+        """Returns the `TextSource` of the texts."""
+        places = self.held_out, self.data_dir, self.validation
+        return TextSource(self.data, self.columns, *places)
+
     def build(self, recipe):
         """Returns the texts, the model and its origin."""
         from keras_gmlp.inference import text as inference
@@ -161,9 +166,7 @@ class FineTuningSettings(Settings):
         else:
             opened = inference.load(model_path(self.weights, "text"))
             trained, tokenizer = opened.model, opened.tokenizer
-        places = self.held_out, self.data_dir, self.validation
-        source = TextSource(self.data, self.columns, *places)
-        data = recipe.task.open_data(tokenizer, source)
+        data = recipe.task.open_data(tokenizer, self.source())
         longest = longest_text(trained)
         longer = recipe.task.length if longest and recipe.task.length > longest else None
         encoder = adapt(trained, longer, self.dropout, recipe.precision)

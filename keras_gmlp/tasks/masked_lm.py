@@ -254,16 +254,16 @@ class MaskedLM(TextTask):
         return {**super().signature(length), "mask_positions": (1, MASKS)}
 
     @classmethod
-    def load_check_samples(cls, model, name, columns=None):
-        if Path(name).is_dir():
-            prepared = PreparedCorpus.open(Path(name))
+    def load_check_samples(cls, model, source):
+        if source.path.is_dir():
+            prepared = PreparedCorpus.open(source.path)
             corpus = prepared.valid or prepared.train
             windows = corpus.windows(model.length)
             lines = (
                 prepared.tokenizer.decode(corpus.tokens[start:stop]) for start, stop in windows
             )
         else:
-            lines = filter(str.strip, read_lines(Path(name)))
+            lines = filter(str.strip, read_lines(source.path))
         return list(itertools.islice(lines, CHECKED)), None
 
     @classmethod

@@ -102,13 +102,12 @@ class Task:
         return {"token_ids": (1, length)}
 
     @classmethod
-    def load_check_samples(cls, model, name, columns=None):
+    def load_check_samples(cls, model, source):
         """Returns samples to check exported files with, and their class indices or `None`.
 
         Args:
             model: What `wrap` returned for the Keras model.
-            name: Data, as the task takes them.
-            columns: Arguments of `load_text` that name columns, a dict.
+            source: The data, a `data.text.chosen_splits.TextSource`.
         """
         raise NotImplementedError
 

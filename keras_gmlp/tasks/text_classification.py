@@ -5,7 +5,6 @@ import dataclasses
 import numpy as np
 
 from keras_gmlp.data.text.chosen_splits import choose_texts, open_texts
-from keras_gmlp.data.text.labelled_texts import load_text
 from keras_gmlp.data.text.tokenizer import encode_rows
 from keras_gmlp.tasks.scores import ClassScorer, match_classes, round_score
 from keras_gmlp.tasks.task import CHECKED, require_classes
@@ -139,12 +138,12 @@ class TextClassification(TextTask):
         }
 
     @classmethod
-    def load_check_samples(cls, model, name, columns=None):
-        data = load_text(name, **(columns or {}))
+    def load_check_samples(cls, model, source):
+        data = open_texts(source)
         test = data.test
         if tuple(data.labels) != model.labels or model.pairs not in (None, test.pairs):
             raise ValueError(
-                f"{name} has {_describe(test.pairs, data.labels)}; the model classifies "
+                f"{source.name} has {_describe(test.pairs, data.labels)}; the model classifies "
                 f"{_describe(model.pairs, model.labels)}. Check it on its training data."
             )
         part = test.take(CHECKED)

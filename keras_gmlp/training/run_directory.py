@@ -2,13 +2,17 @@
 
 import csv
 import io
+import os
 import shutil
 from pathlib import Path
 
+from keras_gmlp.data.datasets import find_path
+from keras_gmlp.data.run_folder import SAMPLES, Run, Sample, record_samples
 from keras_gmlp.training import model_card
 from keras_gmlp.training.settings import differences
+from keras_gmlp.utils.csv_tables import write_table
 from keras_gmlp.utils.environment import environment
-from keras_gmlp.utils.errors import first_line
+from keras_gmlp.utils.errors import first_line, printable
 from keras_gmlp.utils.export_formats import FORMATS
 from keras_gmlp.utils.files import atomic_write, read_json, write_json
 
@@ -26,26 +30,44 @@ def has_progress(directory):
 # Files of a run and its exports, in the order in which a restart deletes them.
 WRITTEN = (
     *("metrics.json", "model.keras", *(FORMATS[name] for name in FORMATS if name != "saved_model")),
-    *("labels.txt", "tokenizer.json", "curves.png", model_card.FILE),
+    *(SAMPLES, "labels.txt", "tokenizer.json", "curves.png", model_card.FILE),
     *("history.csv", "recipe.json"),
 )
 RESTORE = "Restore the file, or start the run again with --restart (restart=True)."
 LOCK_TIMEOUT = 20.0  # seconds that a killed run has to release its folder
 
 
-def claim(directory, run, recipe):
-    """Writes `recipe.json`, or raises a `ValueError` if it describes another run."""
-    path = directory / "recipe.json"
+def claim(directory, run, recipe, data):
+    """Writes recipe.json and samples.csv, or raises a `ValueError` if they are another run's."""
     settings = {**run, **recipe.settings()}
     if not has_progress(directory):
         refuse_other_files(directory)
-        write_json(path, {**settings, "environment": environment()})
+        paths = map(find_path, filter(None, (run["data"], run.get("columns", {}).get("test"))))
+        places = {str(path): os.path.abspath(path) for path in paths if path.exists()}
+        entries = {"places": places, "environment": environment()}
+        write_json(directory / "recipe.json", {**settings, **entries})
+        (directory / SAMPLES).unlink(missing_ok=True)
+        if samples := record_samples(data):
+            write_table(directory / SAMPLES, [Sample._fields, *samples])
         return
     if differing := differences(read_recipe(directory), settings):
         raise ValueError(
             f"{directory} holds a run with other settings ({'; '.join(differing)}). Give the same "
             "settings to resume it, choose another directory, or start again with --restart "
             "(restart=True)."
+        )
+    check_samples(directory, data)
+
+
+def check_samples(directory, data):
+    """Raises a `ValueError` if data are not those that a run recorded."""
+    before = {row._replace(name="") for row in Run(directory).samples}
+    now = {row._replace(name="") for row in record_samples(data)} if before else before
+    if before != now:
+        raise ValueError(
+            f"{directory}: the data {printable(data.name)} are not those of the run: "
+            f"{len(now - before):,} samples are new or changed, {len(before - now):,} are gone or "
+            "changed. Choose another directory, or start again with --restart (restart=True)."
         )
 
 

@@ -81,7 +81,8 @@ def train(
 
     The directory then holds `model.keras` (averaged weights, float32), the files of the task (for
     images `labels.txt`), `recipe.json` (settings, data, versions, hardware), `history.csv` (one
-    row per epoch), `metrics.json`, `curves.png` and a model card, `README.md`.
+    row per epoch), `metrics.json`, `curves.png` and a model card, `README.md`; of data in files
+    also `samples.csv`, what the run trained on and held out.
 
     Args:
         model: `keras.Model` built with `recipe.model_arguments()`; for images it maps pixels in
@@ -117,7 +118,7 @@ def train(
 
     Raises:
         ValueError: If the model does not fit the data, a patience lacks validation images, the
-            directory holds a run with other settings, another process uses the directory, or
+            directory holds a run with other settings or data, another process uses it, or
             `checkpoint_minutes` is not positive.
         DivergedError: If the loss becomes NaN or infinite.
         DisagreementError: If several processes train with different settings or data.
@@ -177,7 +178,9 @@ class _Run:
         data = self.recipe.task.describe_data(self.data)
         origin = {name: value for name, value in self.origin.items() if value is not None}
         self.card = {"data": data["data"], **origin}
-        claim(self.directory, {**self.extra, "model": self.model.name, **data}, self.recipe)
+        claim(
+            self.directory, {**self.extra, "model": self.model.name, **data}, self.recipe, self.data
+        )
         remove_leftovers(self.directory, "|".join(map(re.escape, (*WRITTEN, "saved_model"))))
         return (self.directory / "metrics.json").exists()
 

@@ -19,7 +19,7 @@ def write_table(path, rows, lineterminator="\n"):
         open(temporary, "w", encoding="utf-8", errors="surrogateescape", newline="") as file,
     ):
         writer = csv.writer(file, lineterminator=lineterminator)
-        writer.writerows([_as_plain_cell(value) for value in row] for row in rows)
+        writer.writerows([as_plain_cell(value) for value in row] for row in rows)
 
 
 def write_dicts(path, columns, rows):
@@ -73,7 +73,8 @@ def find_column(path, names, wanted):
     return found[0] if found else None
 
 
-def _as_plain_cell(value):
+def as_plain_cell(value):
+    """Returns a value as a spreadsheet shows it, and does not compute it."""
     text = str(value)
     if text.startswith(("=", "+", "-", "@", "\t", "\r")):
         try:

@@ -136,7 +136,7 @@ def test_export_without_data(tmp_path, app):
     options = [tmp_path, "--formats", "tflite_float32"]
     code, _, error = app("export", *options)
     assert code == 1
-    assert "the data set for the checks is unknown; give --data or --no-check." in error
+    assert "its data are unknown; give --data" in error
     assert app("export", *options, "--no-check", "--json")[:2] == (0, "{}\n")
     assert (tmp_path / "model_float32.tflite").exists()
 

@@ -221,10 +221,10 @@ def test_what_cannot_be_calibrated_is_refused_before_a_change(run, photos, tmp_p
     (run / "recipe.json").write_text(json.dumps({**recipe, "validation": None}))
     before = (run / "model.keras").read_bytes()
     _, line = calibrate(run)
-    assert "has no validation images; give images" in line
+    assert "held none of its images out" in line
     assert "--validation 0.2" in line
     _, line = calibrate(run, "--data", photos)
-    assert f"{photos}: the run was trained on these images and held none out" in line
+    assert f"{photos}: the run held none" in line
     for name in LABELS:
         shutil.copytree(photos / name, tmp_path / "new" / f"not {name}")
     assert "knows none of its classes" in calibrate(run, "--data", tmp_path / "new")[1]

@@ -10,6 +10,7 @@ from refused import refused
 from small_text import LABELS, LENGTH, LINES, small_text_model, small_tokenizer
 
 from keras_gmlp.data.text import Tokenizer, prepare_corpus
+from keras_gmlp.data.text.chosen_splits import TextSource
 from keras_gmlp.export.formats import export_text
 from keras_gmlp.export.verify import check_export, export_run
 from keras_gmlp.inference.text import from_keras, load
@@ -118,17 +119,17 @@ def test_texts_for_the_checks(run, tokenizer, tmp_path):
     source = load(run[0] / "model.keras")
     expected = ["a gem", "a bore"], None
     (tmp_path / "lines.txt").write_text("a gem\n\na bore\n")
-    assert MaskedLM.load_check_samples(source, tmp_path / "lines.txt") == expected
+    assert MaskedLM.load_check_samples(source, TextSource(tmp_path / "lines.txt")) == expected
     prepare_corpus(tmp_path / "lines.txt", tokenizer, tmp_path / "prepared")
-    assert MaskedLM.load_check_samples(source, tmp_path / "prepared") == expected
+    assert MaskedLM.load_check_samples(source, TextSource(tmp_path / "prepared")) == expected
     file = tmp_path / "films.csv"
     file.write_text("text,label\n" + "a gem,good\na bore,bad\n" * 9)
     source = from_keras(small_text_model("text_classification", tokenizer), tokenizer, LABELS)
     load_texts = TextClassification.load_check_samples
-    texts, truth = load_texts(source, str(file))
+    texts, truth = load_texts(source, TextSource(str(file)))
     assert [LABELS[i] for i in truth] == ["good" if "gem" in text else "bad" for text in texts]
     with pytest.raises(ValueError, match="the model classifies texts as 0, 1"):
-        load_texts(dataclasses.replace(source, labels=("0", "1")), str(file))
+        load_texts(dataclasses.replace(source, labels=("0", "1")), TextSource(str(file)))
 
 
 def test_unfinished_run_is_refused(run, tmp_path):

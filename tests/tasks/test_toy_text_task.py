@@ -6,7 +6,6 @@ It trains, resumes, is evaluated, exported and checked, gets a model card, is op
 import argparse
 import dataclasses
 import json
-from pathlib import Path
 
 import keras
 import numpy as np
@@ -14,6 +13,7 @@ import pytest
 from small_text import LENGTH, small_tokenizer
 
 from keras_gmlp import text
+from keras_gmlp.data.text.chosen_splits import TextSource
 from keras_gmlp.data.text.tokenizer import Tokenizer, encode_rows
 from keras_gmlp.evaluation.text import evaluate_texts
 from keras_gmlp.export.verify import export_run
@@ -49,8 +49,8 @@ class Praise(TextTask):
         return float(model.run(token_ids=encoding.ids[None])[0, 0])
 
     @classmethod
-    def load_check_samples(cls, model, name, columns=None):
-        return list(json.loads(Path(name).read_text())), None
+    def load_check_samples(cls, model, source):
+        return list(json.loads(source.path.read_text())), None
 
     @classmethod
     def load_samples(cls, models, source, split=None, limit=None):
@@ -141,7 +141,7 @@ def test_it_has_a_model_card(run):
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="exported on TensorFlow")
 def test_its_export_is_checked(run):
     folder, _ = run
-    samples = Praise.load_check_samples(text.load(folder), folder / "reviews.json")
+    samples = Praise.load_check_samples(text.load(folder), TextSource(folder / "reviews.json"))
     found = export_run(folder, ["tflite_float32"], samples)["tflite_float32"]
     assert found["max_logit_difference"] < 1e-4
     small = text.load(folder / "model_float32.tflite")

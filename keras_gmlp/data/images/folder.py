@@ -69,12 +69,13 @@ def open_files(parts, shape, **preparation):
     """Returns a `FileSplit` for each list of (path, class index) pairs; see `read_image`."""
     read = ImageFiles([path for part in parts for path, _ in part], shape, **preparation).read
     fit = preparation.get("fit", "crop")
-    return [FileSplit(*zip(*part, strict=True), shape, read, fit) for part in parts]
+    pairs = (zip(*part, strict=True) if part else ((), ()) for part in parts)
+    return [FileSplit(*each, shape, read, fit) for each in pairs]
 
 
-def load_folder(root, image_size, groups=None, fit="crop"):
+def load_folder(root, image_size, groups=None, fit="crop", roles=None):
     """Opens a folder of class folders, or a table, as an `ImageData` of `image_size` RGB images."""
-    labels, pairs, label_sets = _list_files(root, groups=groups)
+    labels, pairs, label_sets = _list_files(root, groups=groups, roles=roles)
     # Shuffled once, so that the first part of the samples has all classes.
     order = np.random.default_rng(0).permutation(len(pairs["train"]))
     pairs["train"] = [pairs["train"][i] for i in order]
@@ -83,9 +84,9 @@ def load_folder(root, image_size, groups=None, fit="crop"):
     return ImageData(str(root), labels, shape, **splits, label_sets=label_sets, fit=fit)
 
 
-def list_images(root, split="all", groups=None):
+def list_images(root, split="all", groups=None, roles=None):
     """Lists the images in a folder of class folders, or in a table."""
-    labels, pairs, label_sets = _list_files(root, hold_out=False, groups=groups)
+    labels, pairs, label_sets = _list_files(root, False, groups, roles)
     everything = sorted(pair for part in pairs.values() for pair in part)
     if split == "test" and not pairs["test"]:
         raise ValueError(
@@ -99,9 +100,15 @@ def list_images(root, split="all", groups=None):
     return labels, everything if split == "all" else pairs[split], len(everything), label_sets
 
 
-def _list_files(root, hold_out=True, groups=None):
+def _list_files(root, hold_out=True, groups=None, roles=None):
     """Returns the class names; by split, the (path, class index) pairs; and the sets of labels."""
     labels, splits, label_sets = _list_classes(root)
+    if roles is not None:
+        pairs = {"train": [], "test": []}
+        for pair in itertools.chain(*itertools.chain(*splits.values())):
+            pairs.setdefault(roles.get(pair[0]), []).append(pair)
+        pairs.pop(None, None)  # came after the run
+        return labels, pairs, label_sets
     if "" not in splits:
         pairs = {name: list(itertools.chain(*classes)) for name, classes in splits.items()}
         if groups is not None:

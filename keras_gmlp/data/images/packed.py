@@ -73,7 +73,7 @@ def is_packed(folder):
     return (Path(folder) / DESCRIPTION).is_file()
 
 
-def load_packed(folder, image_size=None, fit=None):
+def load_packed(folder, image_size=None, fit=None, roles=None):
     """Opens a packed set as an `ImageData`."""
     description = files.read_json(Path(folder) / DESCRIPTION)
     try:
@@ -111,8 +111,24 @@ def load_packed(folder, image_size=None, fit=None):
     has_validation = (Path(folder) / "validation_images.npy").exists()
     names = ("train", "test", "validation")[: 2 + has_validation]
     splits = {name: PackedSplit(folder, name, stored, shape, packed_fit) for name in names}
+    if roles is not None:
+        splits = _choose_recorded(splits, roles)
     own = {"mirror": mirror, "label_sets": label_sets, "fit": packed_fit}
     return ImageData(str(folder), tuple(labels), shape, **splits, **own)
+
+
+def _choose_recorded(splits, roles):
+    """Returns the splits that a run recorded, by the places of all images one after the other."""
+    found, first = {}, 0
+    for split in splits.values():
+        places = {}
+        for place in range(len(split)):
+            places.setdefault(roles[first + place], []).append(place)
+        for role in filter(None, places):  # of a set that was packed again, the larger part
+            part = split.choose(np.array(places[role]))
+            found[role] = max(part, found.get(role, ()), key=len)
+        first += len(split)
+    return found
 
 
 class PackedSplit(ArraySplit):
@@ -130,6 +146,10 @@ class PackedSplit(ArraySplit):
             message = f"{folder}: the {name} files do not match; {remedy} ({error})"
             raise ValueError(message) from None
         self.shape, self.fit = tuple(shape), fit
+
+    def stored(self):
+        """Returns the pixels of each image as they are in the file, a list of arrays."""
+        return [self._images[place] for place in self._places]
 
     def _fit(self, images):
         if images.shape[-3:] == self.shape:

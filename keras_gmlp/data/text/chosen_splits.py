@@ -7,12 +7,14 @@ from pathlib import Path
 import numpy as np
 
 from keras_gmlp.data.text.labelled_texts import (
+    TextData,
     TextSplit,
     find_parts,
     hold_out,
     load_text,
     read_alike,
     read_texts,
+    sort_classes,
 )
 
 SPLITS = ("test", "train", "validation", "all")
@@ -27,6 +29,7 @@ class TextSource:
     held_out: float = 0.0  # share of the training samples to test on instead of the test samples
     data_dir: str | None = None  # folder of TFDS; see `data.load`
     validation: float = 0.0  # share of the training samples that is tested after each epoch
+    roles: dict | None = None  # the split of each text, as a run recorded it
 
     @property
     def path(self):
@@ -42,7 +45,7 @@ class TextSource:
             raise ValueError(f"split is {split!r}; expected {', '.join(SPLITS)}.")
         if split is not None:
             return split
-        marked = "test" in (self.columns or {}) or self.held_out
+        marked = "test" in (self.columns or {}) or self.held_out or self.roles is not None
         return "test" if marked or not self.path.exists() or all(find_parts(self.path)) else "all"
 
     def require(self, samples, split):
@@ -54,6 +57,13 @@ class TextSource:
 
 def open_texts(source):
     """Returns a `TextData`, with parts of the training texts for testing if asked."""
+    if source.roles is not None:
+        texts, labels, _ = read_all(source)
+        places = {name: [] for name in ("train", "test", "validation")}
+        for place, text in enumerate(texts.texts):
+            places.get(source.roles.get(text), []).append(place)
+        parts = {name: texts.take(found) for name, found in places.items()}
+        return TextData(source.name, labels, **{**parts, "validation": parts["validation"] or None})
     texts = source.load()
     # Most training texts of SST-2 are phrases of other ones.
     whole = source.name in ("sst2", "glue/sst2")
@@ -65,23 +75,30 @@ def open_texts(source):
 
 def choose_texts(source, split=None):
     """Returns the texts to evaluate a classifier on, the names of their classes and the split."""
-    path, asked, split = source.path, split, source.decide(split)
-    if split == "validation" and not source.validation:
-        raise ValueError(f"{source.name}: no validation texts; train with --validation 0.1.")
-    if split == "all" and path.exists():
-        columns = source.columns or {}
-        named = {key: columns[key] for key in ("text", "label") if key in columns}
-        first, second = find_parts(path, report=True)
-        parts = [read_texts(first, **named)]
-        parts += [read_alike(parts[0], second, **named)] if second else []
-        if asked is not None or not parts[0].divided:
-            texts = [text for part in parts for text in part.texts]
-            labels = [label for part in parts for label in part.labels]
-            names, indices = np.unique(labels, return_inverse=True)
-            return source.require(TextSplit(texts, indices), split), tuple(names.tolist()), split
+    asked, split = split, source.decide(split)
+    if split == "all" and source.path.exists():
+        texts, names, divided = read_all(source)
+        if asked is not None or not divided:
+            return source.require(texts, split), names, split
         split = "test"  # of a table with test texts
     data = source.load() if split == "all" else open_texts(source)
     parts = [data.train, data.test] if split == "all" else [getattr(data, split)]
+    if parts == [None]:
+        raise ValueError(f"{source.name}: no validation texts; train with --validation 0.1.")
     texts = [text for part in parts for text in part.texts]
     found = TextSplit(texts, np.concatenate([part.labels for part in parts]))
     return source.require(found, split), data.labels, split
+
+
+def read_all(source):
+    """Returns all texts, the names of their classes, and whether the file or folder has splits."""
+    named = dict(source.columns or {})
+    test = named.pop("test", None)
+    first, second = (source.path, test) if test else find_parts(source.path, report=True)
+    parts = [read_texts(first, **named)]
+    parts += [read_alike(parts[0], Path(os.path.expanduser(second)), **named)] if second else []
+    texts = [text for part in parts for text in part.texts]
+    labels = [label for part in parts for label in part.labels]
+    names = sort_classes(labels)
+    index = {name: place for place, name in enumerate(names)}
+    return TextSplit(texts, [index[label] for label in labels]), tuple(names), parts[0].divided

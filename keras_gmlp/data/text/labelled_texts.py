@@ -216,11 +216,17 @@ def read_alike(rows, path, text=None, label=None):
     return read_texts(path, text=text, label=label)
 
 
-def _number_classes(name, rows, tested):
-    """Returns the classes of `LabelledRows`, and a `TextSplit` of them and of tested ones."""
-    classes = sorted(set(rows.labels))
+def sort_classes(labels):
+    """Returns the names of the classes, a list in order; numbers in that of their values."""
+    classes = sorted(set(labels))
     with contextlib.suppress(ValueError):  # not all are numbers
         classes.sort(key=float)
+    return classes
+
+
+def _number_classes(name, rows, tested):
+    """Returns the classes of `LabelledRows`, and a `TextSplit` of them and of tested ones."""
+    classes = sort_classes(rows.labels)
     if len(classes) < 2:
         hint = suggest_inner(Path(os.path.expanduser(name)), classes, list_visible_folders)
         raise ValueError(

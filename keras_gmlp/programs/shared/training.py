@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from keras_gmlp.programs.shared.cli import Program, import_tensorflow, usage_errors
+from keras_gmlp.programs.shared.messages import print_error
 from keras_gmlp.programs.shared.processes import (
     PROCESSES,
     check_process_options,
@@ -129,6 +130,26 @@ def train_run(options, settings, introduce, warn, export=False):
     if complete:
         report("this run is complete already; --restart trains it again.")
     return metrics
+
+
+def warn_of_duplicates(run, unit="images", program="train"):
+    """Prints a line if test images, or texts, are for training, too."""
+    from keras_gmlp.inspection.near_duplicates import find_duplicates
+    from keras_gmlp.utils.errors import printable, shortened
+
+    found, test = find_duplicates(run.data), run.data.test
+    if not found:
+        return
+    first, same = next(iter(found.items()))
+    example = f"{printable(first)} is {printable(same)}"
+    if unit == "texts":
+        example = f"such as {shortened(repr(first), 60)}"
+    count = sum(text in found for text in test.texts) if unit == "texts" else len(found)
+    print_error(
+        f"{program}: warning",
+        f"{count:,} of {len(test):,} test {unit} are training {unit} too ({example}); the test "
+        "accuracy will be too high. Remove them from one of the splits.",
+    )
 
 
 def print_result(options, metrics, directory, result, lines):
