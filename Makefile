@@ -60,7 +60,7 @@ test-core: $(VENV)/.core-tests
 	$(RUN) --version
 	KERAS_BACKEND=jax $(PYTEST) $(CORE)
 
-# Some hours; a part: make attack ATTACK="--only --images 1000"
+# Some hours; a part: make attack ATTACK="images --cases 1000"
 attack: $(VENV)/.dev
 	PYTHONPATH=$(CURDIR):$(CURDIR)/tests $(RUN) -m attack $(ATTACK)
 	$(if $(ATTACK),,$(RUN) -m pytest tests/attack/test_parsers.py --hypothesis-profile attack)

@@ -149,22 +149,6 @@ def two_traces(request, one_trace, monkeypatch):
         monkeypatch.setattr(keras.Model, "make_train_function", one_trace)
 
 
-@pytest.fixture(autouse=True)
-def own_files(request, monkeypatch):
-    """Spares the files that a test saves the process in which the files of strangers are parsed."""
-    if request.node.get_closest_marker("strangers"):
-        return
-    import keras
-
-    from keras_gmlp.utils.files import add_own
-
-    def save_own(self, filepath, *args, save=keras.Model.save, **kwargs):
-        save(self, filepath, *args, **kwargs)
-        add_own(filepath)
-
-    monkeypatch.setattr(keras.Model, "save", save_own)
-
-
 @pytest.fixture
 def start_at_zero(monkeypatch):
     """Saves the seconds that drawing 90 million numbers takes, where only their count matters."""

@@ -17,7 +17,6 @@ from keras_gmlp.models.saved import (
     load_model,
     require_inputs,
     require_readable,
-    why_not_parsed,
 )
 from keras_gmlp.tasks.registry import TEXT_TASKS, find_task
 from keras_gmlp.utils.card import from_members, read_card, require_undamaged
@@ -118,9 +117,7 @@ def read_labelled_card(path, card=None):
 
 
 def _open_tflite(path, threads):
-    reason = None if require_undamaged(path) else why_not_parsed(path)
-    if reason:
-        raise damaged_error(path, reason)
+    require_undamaged(path)
     try:
         interpreter = open_interpreter(path, threads)
     except (ValueError, RuntimeError, OSError, MemoryError) as error:
@@ -182,8 +179,6 @@ def _open_onnx(path, threads):
             f"{path}: an ONNX file requires its runtime (pip install onnxruntime); or give the "
             ".tflite or .keras file."
         ) from None
-    if reason := why_not_parsed(path):
-        raise damaged_error(path, reason)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     try:

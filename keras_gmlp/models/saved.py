@@ -2,19 +2,16 @@
 
 import contextlib
 import os
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.utils import parsers
-from keras_gmlp.utils.errors import is_out_of_memory, why_ended
-from keras_gmlp.utils.files import FULL, add_own, is_own, read_json, require_bounded, why_missing
-from keras_gmlp.utils.shipped import FOLDER, find_shipped, is_shipped, suggest_shipped
+from keras_gmlp.utils.errors import is_out_of_memory
+from keras_gmlp.utils.files import FULL, read_json, require_bounded, why_missing
+from keras_gmlp.utils.parsers import check_weights
+from keras_gmlp.utils.shipped import find_shipped, is_shipped, suggest_shipped
 
-PARSING = 600  # most seconds until a file is parsed, also on a machine with much other work
 EXPECTED = "expected a .keras file, the folder of a run or the name of an included model"
 
 # The program that trains images or texts, and a folder as it leaves one, for errors.
@@ -110,7 +107,7 @@ def load_model(path, compile=True):  # noqa: A002 (Keras' name)
         raise damaged_error(path, "not a zip archive, which a .keras file is")
     try:
         require_bounded(path)
-        require_plain_weights(path)
+        check_weights(path)
         model = keras.saving.load_model(path, compile=compile)
     except Exception as error:  # each file reader raises errors of other classes
         raise damaged_error(path, error) from None
@@ -119,36 +116,6 @@ def load_model(path, compile=True):  # noqa: A002 (Keras' name)
             f"{path}: holds a {type(model).__name__}; expected a model, as model.save writes it."
         )
     return model
-
-
-def require_plain_weights(path):
-    """Raises an error unless the HDF5 in a `.keras` or `.h5` file holds only plain arrays."""
-    reason = why_not_parsed(path)
-    if reason:
-        raise ValueError(reason)
-    parsers.check_weights(path)
-
-
-def why_not_parsed(path):
-    """Parses a stranger's file in a child process; returns why that failed, or `None`.
-
-    Files that this process wrote or has parsed already, and the included models, need no child.
-    """
-    if is_own(path) or Path(path).resolve().is_relative_to(FOLDER):
-        return None
-    command = [sys.executable, "-P", parsers.__file__, str(path)]
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", check=False, timeout=PARSING
-        )
-    except subprocess.TimeoutExpired:
-        return f"its library did not read it in {PARSING} s"
-    if done.returncode < 0:
-        return f"its library was {why_ended(done.returncode, '')}"
-    if done.returncode:
-        return why_ended(done.returncode, done.stderr)
-    add_own(path)
-    return None
 
 
 def require_inputs(model, path):

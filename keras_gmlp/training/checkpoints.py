@@ -9,13 +9,13 @@ import h5py
 import keras
 import numpy as np
 
-from keras_gmlp.models.saved import require_plain_weights
 from keras_gmlp.training.callbacks import generator_states
 from keras_gmlp.training.devices import single_device
 from keras_gmlp.training.processes import process_count, run_once
 from keras_gmlp.training.run_directory import CHECKPOINTS, RESTORE
 from keras_gmlp.utils.errors import first_line
 from keras_gmlp.utils.files import atomic_write, remove_leftovers, require_space
+from keras_gmlp.utils.parsers import check_weights
 
 HEADER = 2048  # most bytes that HDF5 adds to a variable, groups included
 GROUP = "epoch"  # of a checkpoint's file, for the state within an epoch
@@ -91,7 +91,7 @@ class RunCheckpoint(keras.callbacks.Callback):
 def _load(model, path, within=False):
     """Loads a checkpoint and returns its state within an epoch; a damaged one is a `ValueError`."""
     try:
-        require_plain_weights(path)
+        check_weights(path)
         model.load_weights(path)
         if not within:
             return None

@@ -15,8 +15,6 @@ from keras_gmlp.utils.errors import did_you_mean, first_line, printable
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
-_OWN = set()  # of files that this process wrote or tested
-
 # As HDF5, TensorFlow and NumPy report a full disk.
 _FULL_TEXT = re.compile(
     r"No space left|File too large|quota exceeded|\d+ requested and \d+ written", re.I
@@ -172,23 +170,7 @@ def atomic_write(path):
         yield temporary
         _flush(temporary)
         os.replace(temporary, path)
-        add_own(path)
         _flush_names(path.parent)
-
-
-def add_own(path):
-    """Records that this process wrote a file, or has tested it."""
-    _OWN.add(_identify(path))
-
-
-def is_own(path):
-    """Returns whether `add_own` recorded a file that is unchanged since."""
-    return _identify(path) in _OWN
-
-
-def _identify(path):
-    found = os.stat(path)
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 @contextlib.contextmanager

@@ -1,46 +1,10 @@
-"""Gives a file to the native library that parses it; also a program, the child process for that.
-
-python -P keras_gmlp/utils/parsers.py model.keras
-
-It imports nothing of this package, so that it starts in the time of one library. With -P Python
-does not import a library from the folder that it is started in, which may be a stranger's.
-"""
+"""Opens files in native libraries, and refuses weights that are not plain arrays."""
 
 import io
-import os
-import sys
 import zipfile
 from pathlib import Path
 
 WEIGHTS = "model.weights.h5"  # a member of a .keras file
-SECONDS = 60  # of the processor, after which the system ends the child process
-
-
-def parse(path):
-    """Makes a library parse a file and read, or run, all of it, in a process of its own."""
-    path = Path(path)
-    if os.name == "posix":  # damaged trees in HDF5 may lead around in a circle
-        import resource
-
-        usual, most = resource.getrlimit(resource.RLIMIT_CPU)
-        limits = [n for n in (SECONDS, usual, most) if n != resource.RLIM_INFINITY]
-        resource.setrlimit(resource.RLIMIT_CPU, (min(limits), most))
-    if path.suffix == ".tflite":
-        import numpy as np
-
-        interpreter = open_interpreter(path, 1)
-        for tensor in interpreter.get_input_details():
-            interpreter.set_tensor(tensor["index"], np.zeros(tensor["shape"], tensor["dtype"]))
-        interpreter.invoke()
-    elif path.suffix == ".onnx":
-        import onnxruntime
-
-        options = onnxruntime.SessionOptions()  # the time of all threads counts
-        options.intra_op_num_threads = 1
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-        onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    else:
-        check_weights(path, read=True)
 
 
 def open_interpreter(path, threads):
@@ -52,7 +16,7 @@ def open_interpreter(path, threads):
     return interpreter
 
 
-def check_weights(path, read=False):
+def check_weights(path):
     """Raises a `ValueError` unless a `.keras` or `.h5` file holds only plain arrays in HDF5."""
     # They lie in one piece and without a filter, as Keras writes them. HDF5 has more code, and more
     # faults, for the other layouts.
@@ -77,8 +41,6 @@ def check_weights(path, read=False):
             declared += getattr(file[name], "nbytes", 0)
             if declared > size:  # before the memory for them is taken
                 raise ValueError(f"its weights declare {declared:,} bytes and hold {size:,}")
-        if read:
-            file.visititems(_read)
 
 
 def _why_not_plain(file, name, kind):
@@ -102,19 +64,3 @@ def _why_not_plain(file, name, kind):
         return "an array of something else than numbers"
     # One that was never written has no bytes, and HDF5 makes them up.
     return "an array without its bytes" if item.id.get_storage_size() != item.nbytes else None
-
-
-def _read(_, item):
-    """Reads what Keras reads of an array."""
-    item.attrs.get("dtype")
-    if hasattr(item, "nbytes"):
-        item[()]
-
-
-if __name__ == "__main__":
-    try:
-        parse(sys.argv[1])
-    except MemoryError:
-        sys.exit("out of memory")
-    except Exception as error:  # each library raises errors of other classes
-        sys.exit(" ".join(str(error).split()) or type(error).__name__)

@@ -1,4 +1,1 @@
-"""Attacks the library with seeded odd files, folders, kills and clients; `make attack` runs it.
-
-`python -m attack --help`, in tests/, lists the options.
-"""
+"""Attacks the library with seeded odd files and kills; `make attack` runs it."""

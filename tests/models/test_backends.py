@@ -46,13 +46,11 @@ LOAD = """
 import sys, keras, numpy as np
 from pathlib import Path
 from keras_gmlp import inference
-from keras_gmlp.utils.files import add_own
 directory = Path(sys.argv[1])
 images = np.load(directory / "images.npy")
 
 others = set(directory.glob("*.keras")) - set(directory.glob(f"*-{keras.backend.backend()}.keras"))
 for path in sorted(others):
-    add_own(path)  # parsed without a process of its own
     classifier = inference.load(path)
     found = classifier.logits(images)
     print(path.stem, np.abs(found - np.load(path.with_suffix(".npy"))).max())

@@ -2,13 +2,32 @@
 
 import shutil
 
+import keras
+import numpy as np
 import pytest
-from attack.runs import train_run
 
+import keras_gmlp
+from keras_gmlp.data import ArraySplit, Augmentation, ImageData
 from keras_gmlp.tasks.image_classification import ImageClassification
 from keras_gmlp.training.callbacks import TimeLimitError
+from keras_gmlp.training.recipes import Recipe
 from keras_gmlp.training.run_directory import read_history
+from keras_gmlp.training.train import train
 from keras_gmlp.utils.files import read_json
+
+TASK = ImageClassification(augmentation=Augmentation(crop=0, flip=False))
+RECIPE = Recipe(epochs=2, batch_size=8, learning_rate=0.01, task=TASK)
+
+
+def train_run(folder, **options):
+    """Trains a small model on dark and bright images."""
+    labels = np.arange(16) % 2
+    images = np.broadcast_to(200 * labels[:, None, None, None], (16, 4, 4, 1)).astype("uint8")
+    split = ArraySplit(images, labels)
+    data = ImageData("shades", ("dark", "bright"), (4, 4, 1), split, split)
+    keras.utils.set_random_seed(0)
+    model = keras_gmlp.gMLP(4, 1, hidden_dim=8, patch_size=4, classes=2, input_shape=(4, 4, 1))
+    return train(model, data, RECIPE, folder, verbose=0, **options)
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ from keras_gmlp.data.text.labelled_files import (
     read_table,
     warn_of_others,
 )
+from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.files import missing_file
 from keras_gmlp.utils.inputs import (
     SPLITS,
@@ -240,8 +241,8 @@ def _number_classes(name, rows, tested):
     few = [label for label, count in Counter(rows.labels).items() if count < 2]
     if tested is None and few:
         raise ValueError(
-            f"{name}: class {few[0]} has one text; expected two or more, one of them for testing. "
-            "Add texts or give a test file."
+            f"{name}: class {printable(few[0])} has one text; expected two or more, one of them "
+            "for testing. Add texts or give a test file."
         )
     index = {label: place for place, label in enumerate(classes)}
     train, test = (
