@@ -9,7 +9,7 @@ import pytest
 from load_app import load_app
 from small_text import LABELS, LINES, save_small_model, small_text_model, small_tokenizer
 
-from keras_gmlp.data.text import Tokenizer
+from keras_gmlp.data.text import TextSplit, Tokenizer
 from keras_gmlp.programs.shared import text_options
 from keras_gmlp.tasks.registry import TEXT_TASKS, find_task
 from keras_gmlp.utils.card import write_text_card
@@ -66,7 +66,8 @@ def test_marks_are_kept_unless_asked(tmp_path, options, kept):
 
 def test_unknown_tokens_are_a_warning(capsys):
     texts = SimpleNamespace(texts=["ελληνικά γράμματα"])
-    data = SimpleNamespace(train=texts, test=range(200), tokenizer=small_tokenizer())
+    tested = TextSplit(["a gem"] * 200, [0] * 200)
+    data = SimpleNamespace(train=texts, test=tested, tokenizer=small_tokenizer())
     recipe = SimpleNamespace(task=find_task("text_classification"))
     load_app("train_text").warn_of_data(SimpleNamespace(recipe=recipe, data=data))
     start = "train_text: warning: 100.0 % of the tokens are unknown to the tokenizer"
