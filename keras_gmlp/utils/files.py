@@ -53,22 +53,8 @@ def directory_lock(directory, wait=0.0):
 
 
 def why_missing(path, kind="file or folder"):
-    """Returns why there is nothing of a kind at a path, such as a link to nothing."""
-    if not os.path.islink(path):
-        return f"not a {kind}" if os.path.lexists(path) else f"no such {kind}"
-    place = os.readlink(path)
-    if os.path.lexists(os.path.join(os.path.dirname(path), place)):  # the next link leads nowhere
-        place = os.path.realpath(path)
-    place = printable(place)
-    try:
-        os.stat(path)
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            return f"a link that leads back to itself, not to a {kind}"
-        if error.errno == errno.EACCES:
-            return f"a link to {place}, which there is no permission to read"
-        return f"a link to {place}, which does not exist"
-    return f"a link to {place}, which is no {kind}"
+    """Returns why there is nothing of a kind at a path."""
+    return f"not a {kind}" if os.path.exists(path) else f"no such {kind}"
 
 
 def missing_file(name):
@@ -79,29 +65,19 @@ def missing_file(name):
     return f"{name}: {why_missing(path)}.{did_you_mean(path.name, near, str)}"
 
 
-def require_space(directory, size, reserve=False):
-    """Raises an OSError if a disk lacks `size` bytes; to reserve them also finds quotas."""
+def require_space(directory, size):
+    """Raises an OSError if a disk lacks `size` bytes."""
     Path(directory).mkdir(parents=True, exist_ok=True)
     total, _, free = shutil.disk_usage(directory)
     if total and free < size:  # some file systems report 0
         raise OSError(
             errno.ENOSPC, f"no space left: {size:,} bytes needed, {free:,} free", str(directory)
         )
-    if reserve and hasattr(os, "posix_fallocate"):
-        import tempfile  # here, because few programs need it
-
-        with naming(directory, directory), tempfile.TemporaryFile(dir=directory) as file:
-            try:
-                os.posix_fallocate(file.fileno(), 0, size)
-            except OSError as error:  # some file systems cannot reserve
-                if error.errno in FULL:
-                    raise
 
 
 def require_output(output, *inputs, option="--out"):
     """Returns the path of an output; raises an error if it is an input or in an input folder."""
     # The next listing of a folder would take what is written into it for data.
-    refuse_missing_step(output)
     place = Path(os.path.realpath(os.path.expanduser(output)))  # which takes circles of links
     for given in filter(None, inputs):
         source = Path(os.path.expanduser(given))
@@ -117,17 +93,6 @@ def require_output(output, *inputs, option="--out"):
             wanted = "another path" if met == place else "a path outside of it"
             raise ValueError(f"{printable(output)} {found}; give {option} {wanted}.")
     return Path(output)
-
-
-def refuse_missing_step(path):
-    """Refuses `missing/../data`: it does not exist, and is another path once `missing` is made."""
-    parts = Path(os.path.expanduser(path)).parts
-    for place in (Path(*parts[:n]) for n, part in enumerate(parts) if n and part == ".."):
-        if not os.path.exists(place):
-            raise ValueError(
-                f"{printable(str(path))}: {printable(str(place))} does not exist; give the path "
-                "without '..'."
-            )
 
 
 @contextlib.contextmanager
@@ -151,11 +116,9 @@ def naming(path, temporary):
 @contextlib.contextmanager
 def _replacing(path):
     """Yields a path, whose folder then exists, and a temporary one next to it."""
-    refuse_missing_step(path)
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{os.getpid()}.{path.name}")
-    _remove_orphans(path)
     try:
         with naming(path, temporary):
             yield path, temporary
@@ -221,28 +184,6 @@ def remove_leftovers(directory, names):
     for path in Path(directory).glob(".*"):
         if re.fullmatch(rf"\.\d+\.({names})", path.name):
             _remove(path)
-
-
-def _remove_orphans(path):
-    """Deletes what killed processes of this machine left of a file or folder to write."""
-    with contextlib.suppress(OSError):
-        for name in os.listdir(path.parent):
-            number = name.removeprefix(".").removesuffix(f".{path.name}")
-            if number.isdecimal() and name == f".{number}.{path.name}" and not _runs(int(number)):
-                _remove(path.with_name(name))
-
-
-def _runs(number):
-    """Returns whether a process runs; `True` where one cannot ask."""
-    if os.name != "posix" or number == os.getpid():
-        return True
-    try:
-        os.kill(number, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except OSError:  # another user's
-        pass
-    return True
 
 
 def _remove(path):

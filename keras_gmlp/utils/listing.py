@@ -5,7 +5,6 @@ import os
 from pathlib import Path
 
 from keras_gmlp.utils.errors import first_of, printable, warn
-from keras_gmlp.utils.files import why_missing
 from keras_gmlp.utils.inputs import FILES, is_hidden, is_junk
 
 HIDDEN = "hidden by a leading dot"
@@ -59,7 +58,7 @@ def list_visible_folders(root):
     for path in entries:
         lost = path.is_symlink() and not os.path.exists(path) and not is_junk(path.name)
         if lost and not path.name.lower().endswith(FILES):  # a class, or all test images
-            raise ValueError(f"{printable(path)}: {why_missing(path)}. Mend or remove the link.")
+            raise ValueError(f"{printable(path)}: a link to nothing. Mend or remove it.")
     paths = [path for path in entries if path.is_dir()]
     return sorted(path for path in paths if not is_junk(path.name) and not leads_up(path))
 

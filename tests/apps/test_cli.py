@@ -3,17 +3,13 @@
 import errno
 import importlib
 import os
-import re
-import struct
 import subprocess
 import sys
 
 import pytest
 import tensorflow as tf
 from load_app import APPS
-from PIL import Image
 
-from keras_gmlp.data.images.read_image import read_image
 from keras_gmlp.programs.shared import cli as console
 from keras_gmlp.programs.shared import messages
 from keras_gmlp.programs.shared.parser import Parser
@@ -184,49 +180,12 @@ def test_traceback_for_developers():
     assert "Traceback" in run("guarded('app', lambda: int('x'))", "-X", "dev")[2]
 
 
-@pytest.mark.parametrize("rest", ["time.sleep(60)", "return 0"])
-def test_ctrl_c_in_a_callback_of_the_garbage_collector_is_repeated(rest):
-    program = f"""
-import gc, signal, time
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job begins without it
-def callback(phase, info):
-    gc.callbacks.remove(callback)
-    signal.raise_signal(signal.SIGINT)
-    time.sleep(0)  # here it is raised, and dropped
-def work():
-    gc.callbacks.append(callback)
-    gc.collect()
-    print("went on", flush=True)
-    {rest}
-sys.exit(guarded("app", work))
-"""
-    assert run(program) == (130, "went on\n", "\napp: stopped.\n")
-
-
 def test_ctrl_c_while_a_program_starts(monkeypatch, capsys):
     monkeypatch.syspath_prepend(APPS)
     monkeypatch.setattr("keras_gmlp.programs.run", raising(KeyboardInterrupt()))
     with pytest.raises(SystemExit) as stopped:
         importlib.import_module("start").start("__main__", "classify")
     assert (stopped.value.code, *capsys.readouterr()) == (130, "", "classify: stopped.\n")
-
-
-def test_damaged_tiff_is_one_line(tmp_path, capfd, caplog):
-    """libtiff writes notes to standard error, and Pillow logs some."""
-    Image.effect_noise((64, 64), 99).save(tmp_path / "a.tif", compression="tiff_lzw")
-    content = bytearray((tmp_path / "a.tif").read_bytes())
-    content[8:72] = b"U" * 64  # the first codes
-    (tmp_path / "a.tif").write_bytes(content)
-    Image.new("RGB", (8, 8)).save(tmp_path / "b.tif")
-    content = bytearray((tmp_path / "b.tif").read_bytes())
-    place = content.index(struct.pack("<HHI", 277, 3, 1)) + 8  # samples per pixel
-    content[place : place + 2] = b"\xff\xff"
-    (tmp_path / "b.tif").write_bytes(content)
-    for name, reason in (("a.tif", "damaged or truncated"), ("b.tif", "not an image")):
-        path = tmp_path / name
-        assert console.guarded("app", lambda path=path: read_image(path, (8, 8, 1))) == 1
-        assert re.fullmatch(rf"app: {re.escape(str(path))}: {reason}.*\n", capfd.readouterr().err)
-    assert not caplog.records
 
 
 def test_quiet_hides_output_of_native_code():

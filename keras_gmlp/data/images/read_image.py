@@ -24,7 +24,6 @@ from keras_gmlp.data.images.fits import (
 )
 from keras_gmlp.utils.environment import is_installed
 from keras_gmlp.utils.errors import join_words, printable, require_one_of, warn
-from keras_gmlp.utils.files import why_missing
 
 # Pillow's modules. Others may run programs (EPS).
 PLUGINS = ("Png", "Jpeg", "WebP", "Avif", "Gif", "Bmp", "Tiff", "Ppm")
@@ -151,9 +150,6 @@ def explain_failure(error):
     """Returns what is wrong with an image, by the exception that reading it raised."""
     if isinstance(error, RefusedError):
         return str(error)
-    place = getattr(error, "filename", None)
-    if place and os.path.islink(place) and not os.path.exists(place):
-        return f"{why_missing(place, 'file')}."
     reasons = {
         FileNotFoundError: "no such file.",
         IsADirectoryError: "is a folder, not an image file.",

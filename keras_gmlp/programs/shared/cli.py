@@ -1,14 +1,10 @@
 """The frame of all programs: exit codes, one-line errors and warnings, Ctrl-C, quiet imports."""
 
-import _thread
 import contextlib
-import ctypes
 import json
 import logging
 import os
-import signal
 import sys
-import threading
 import warnings
 
 from keras_gmlp.programs.shared.messages import one_line, print_error
@@ -90,7 +86,7 @@ def guarded(name, work, only_prints=False):
     _prepare_output()
     code = 0
     try:
-        with _ctrl_c_heard(), one_line_warnings(name, one_line):
+        with one_line_warnings(name, one_line):
             code = work()
             sys.stdout.flush()  # here, where a failure can still be reported
         return code
@@ -163,37 +159,6 @@ def import_tensorflow():
         import tensorflow  # noqa: F401
 
 
-@contextlib.contextmanager
-def _ctrl_c_heard():
-    """Repeats a Ctrl-C that Python drops in a destructor or a callback of the garbage collector."""
-    usual = sys.unraisablehook
-    repeats = []
-
-    def interrupt():
-        if hasattr(signal, "pthread_kill"):  # a real signal also ends a wait
-            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
-        else:
-            _thread.interrupt_main()
-
-    def repeat(unraisable):
-        if issubclass(unraisable.exc_type, KeyboardInterrupt):
-            repeats.append(threading.Timer(0.05, interrupt))
-            repeats[-1].daemon = True
-            repeats[-1].start()
-        else:
-            usual(unraisable)
-
-    sys.unraisablehook = repeat
-    try:
-        yield
-        if any(timer.is_alive() for timer in repeats):
-            raise KeyboardInterrupt
-    finally:
-        sys.unraisablehook = usual
-        for timer in repeats:
-            timer.cancel()
-
-
 def _prepare_output():
     """Replaces missing streams, and characters that an encoding lacks; silences image decoders."""
     for name in ("stdout", "stderr"):
@@ -202,17 +167,10 @@ def _prepare_output():
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 (to the program's end)
         elif hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
-    # The notes of Pillow and libtiff on odd files may be hundreds of lines for one. The filter is
+    # The notes of Pillow on odd files may be hundreds of lines for one. The filter is
     # the last in the list, so that `python -W` still shows them.
     warnings.filterwarnings("ignore", module=r"PIL\.", append=True)
     logging.getLogger("PIL").setLevel(logging.CRITICAL)
-    # Not in a Pillow without libtiff, or one that hides its functions.
-    with contextlib.suppress(ImportError, OSError, AttributeError):
-        from PIL import _imaging
-
-        libtiff = ctypes.CDLL(_imaging.__file__)
-        libtiff.TIFFSetErrorHandler(None)
-        libtiff.TIFFSetWarningHandler(None)
 
 
 def show_result(options, result, show=lambda result: None):
