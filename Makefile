@@ -16,7 +16,8 @@ web: $(VENV)/.core $(LITERT)
 
 # Code that computes runs on each backend, the rest on one: this on PyTorch, which compiles nothing,
 # the others on TensorFlow.
-ON_PYTORCH := tests/test_benchmarks.py tests/comparison tests/runs tests/weights tests/test_records.py \
+ON_PYTORCH := tests/test_benchmarks.py tests/test_example_distillation.py \
+	tests/test_example_questions.py tests/comparison tests/runs tests/weights tests/test_records.py \
 	tests/analysis/test_texts.py \
 	$(addprefix tests/apps/test_, full_disk.py own_images.py text_apps.py) \
 	$(addprefix tests/evaluation/test_, flops.py label_images.py text.py) \
