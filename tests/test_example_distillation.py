@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 
 import keras_gmlp
+from keras_gmlp import inference
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "distillation"
 
@@ -103,7 +104,7 @@ def test_a_student_learns_and_resumes_after_a_kill(example, sources, monkeypatch
     command = [f"{sources / 'labelled'}=1", f"{sources / 'plain'}=2", "--model", "gmlp_n4_32"]
     command += ["--set-model", sizes, "--batch-size", "8", "--epochs", "3"]
     train.main([*command, "--out", str(sources / "whole")])
-    whole = keras_gmlp.load_model(sources / "whole" / "student.keras", compile=False)
+    whole = keras_gmlp.load_model(sources / "whole" / "model.keras", compile=False)
 
     set_epoch = train.Batches.set_epoch
 
@@ -117,15 +118,16 @@ def test_a_student_learns_and_resumes_after_a_kill(example, sources, monkeypatch
         with pytest.raises(KilledError):
             train.main([*command, "--out", str(sources / "killed")])
     train.main([*command, "--out", str(sources / "killed")])
-    killed = keras_gmlp.load_model(sources / "killed" / "student.keras", compile=False)
+    killed = keras_gmlp.load_model(sources / "killed" / "model.keras", compile=False)
     for ours, theirs in zip(killed.get_weights(), whole.get_weights(), strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-6)
     history = (sources / "killed" / "history.csv").read_text().splitlines()
     assert len(history) == 4
     losses = [float(row.split(",")[1]) for row in history[1:]]
     assert losses[-1] < losses[0]
-    example("halve_weights").halve_weights(sources / "whole" / "student.keras")
-    half = keras_gmlp.load_model(sources / "whole" / "student.keras", compile=False)
+    assert inference.load(sources / "killed" / "model.keras").labels == ("cat", "dog")
+    example("halve_weights").halve_weights(sources / "whole" / "model.keras")
+    half = keras_gmlp.load_model(sources / "whole" / "model.keras", compile=False)
     images = np.random.default_rng(0).uniform(0, 255, (2, 16, 16, 3))
     ours, theirs = (keras.ops.convert_to_numpy(model(images)) for model in (half, whole))
     np.testing.assert_allclose(ours, theirs, atol=0.02)

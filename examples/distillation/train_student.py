@@ -21,6 +21,7 @@ import keras_gmlp
 from keras_gmlp.models.structure import features
 from keras_gmlp.objectives.optimizers import make_optimizer
 from keras_gmlp.tasks.teacher import features_loss
+from keras_gmlp.utils.card import write_card
 from keras_gmlp.weights import transfer
 
 
@@ -109,7 +110,7 @@ def main(arguments=None):
     parser.add_argument("--learning-rate", type=float, default=0.004)
     parser.add_argument("--feature-weight", type=float, default=6.0)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", required=True, help="folder for student.keras and checkpoints")
+    parser.add_argument("--out", required=True, help="folder for model.keras and checkpoints")
     options = parser.parse_args(arguments)
 
     teacher = Teacher(options.teacher) if options.teacher else None
@@ -152,7 +153,10 @@ def main(arguments=None):
         ],
         verbose=1,
     )
-    student.save(folder / "student.keras")
+    student.save(folder / "model.keras")
+    for source in sources:
+        if source.classes:
+            write_card(folder / "model.keras", student, source.classes, {})
 
 
 if __name__ == "__main__":
