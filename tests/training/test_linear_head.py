@@ -1,7 +1,5 @@
 """A head fitted to features: the probabilities of scikit-learn, in the model's own layer."""
 
-import sys
-
 import keras
 import numpy as np
 import pytest
@@ -85,15 +83,6 @@ def test_a_class_without_images_is_improbable_and_a_weighted_one_more_probable()
     logits = vectors[0] @ kernel + bias
     assert (logits[:, 2] < logits[:, :2].max(axis=1) - 3).all()
     assert weighted[1] - weighted[0] > bias[1] - bias[0] + 1
-
-
-@pytest.mark.parametrize("images", [100, 10_000])
-def test_fitting_to_many_images_shows_a_bar(images, monkeypatch, capsys):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    vectors = np.random.default_rng(0).normal(size=(1, images, 2))
-    list(fit_head(vectors, np.arange(images) % 2, 2, [0.5, 1.0]))
-    bar = f"fitting the head [{30 * '.'}] 0 of 2"
-    assert (bar in capsys.readouterr().err) == (images == 10_000)
 
 
 def test_views():

@@ -17,7 +17,6 @@ from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings
 from keras_gmlp.training.model_card import NOTES, model_card, write_model_card
 from keras_gmlp.training.run_directory import clear
 from keras_gmlp.training.settings import write_command
-from keras_gmlp.utils.export_formats import DESCRIBED, FORMATS
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMITTED = sorted(path.parent for path in (ROOT / "saved_models").glob("*/recipe.json"))
@@ -105,18 +104,13 @@ def test_card_of_a_language_model():
     card = model_card("runs/nano", TEXT, metrics, 7.0)
     assert "perplexity: 45.68, accuracy: 36.10 %." in card
     assert "| `model.tflite` | TFLite, 8-bit weights | 98.00 % | 3.400 | 2.500 |" in card
-    assert "| file | format | same answer as Keras | MB | ms per text |" in card
-    assert ".venv/bin/python apps/train_text.py --model gmlp_nano --prepared runs/wiki8k" in card
     assert "--set mask_rate=0.3" in card
-    assert "--precision" not in card  # not recorded
 
 
 def test_card_of_a_classifier_of_pairs():
     metrics = {"test_accuracy": 0.75, "test_matthews_correlation": 0.5, "test_f1": 0.8}
     card = model_card("runs/mine", CLASSIFIER, metrics, 6.0)
     assert 'model.classify("He left the house.", "He went out.")' in card
-    assert "Classes: no, yes." in card
-    assert "On 10.00 % of the training texts of `mine.csv`:" in card
     assert "accuracy: 75.00 %, Matthews correlation: 0.500, F1: 0.800." in card
     command = re.search(r"(?s)\.venv/bin/python apps/train_text\.py.*?(?=\n```)", card)[0]
     words = shlex.split(command.replace("\\\n", ""))[2:]
@@ -138,20 +132,10 @@ def test_card_of_a_run():
     assert [line for line in LINES.splitlines() if line not in card] == []
 
 
-def test_card_of_a_run_from_python():
-    recipe = {"model": "mine", "data": "shades", "labels": ["dark", "bright"]}
-    card = model_card("runs/mine", recipe, {"test_accuracy": 1.0})
-    assert "| model | `mine` |" in card
-    assert "| `model.keras` | Keras, float32 | 100.00 % |  |  |  |" in card
-    assert "no command repeats it" in card
-
-
 def test_starting_weights_that_the_model_has_replaced():
     command = {**RECIPE["command"], "weights": "saved_models/tiny"}
     recipe = {**RECIPE, "weights": "saved_models/tiny", "command": command}
-    card = model_card("saved_models/tiny", recipe, METRICS)
-    assert "--weights START" in card
-    assert "It was in `saved_models/tiny`" in card
+    assert "--weights START" in model_card("saved_models/tiny", recipe, METRICS)
     assert "--weights saved_models/tiny" in model_card("runs/other", recipe, METRICS)
 
 
@@ -168,29 +152,11 @@ def test_rewriting_keeps_the_notes(run):
     )
 
 
-@pytest.mark.parametrize("content", [b"My own README.\n", b"\xff\xfe no UTF-8"])
-def test_a_readme_of_the_user_stays(run, content):
-    (run / "README.md").write_bytes(content)
+def test_a_readme_of_the_user_stays(run):
+    (run / "README.md").write_bytes(b"\xff\xfe no UTF-8")
     write_model_card(run)
     clear(run)
-    assert (run / "README.md").read_bytes() == content
-
-
-def test_restart_deletes_the_card(run):
-    write_model_card(run)
-    clear(run)
-    assert list(run.iterdir()) == []
-
-
-@pytest.mark.parametrize("missing", ["recipe.json", "metrics.json"])
-def test_no_card_without_a_complete_run(run, missing):
-    (run / missing).unlink()
-    write_model_card(run)
-    assert not (run / "README.md").exists()
-
-
-def test_every_format_has_words_for_the_card():
-    assert DESCRIBED.keys() == FORMATS.keys()
+    assert (run / "README.md").read_bytes() == b"\xff\xfe no UTF-8"
 
 
 CHANGES = (

@@ -96,10 +96,8 @@ def test_a_patience_that_never_ends_saves_the_best_epoch(tmp_path):
 
 
 def test_mistakes(tmp_path):
-    for patience in (0, 1.5, True):
-        with pytest.raises(ValueError, match=r"patience must be (a whole number|at least 1)"):
-            Recipe(patience=patience)
-    reason = "patience=1 requires validation images, and shades has none; test images choose no"
-    with pytest.raises(ValueError, match=reason):
+    with pytest.raises(ValueError, match="patience"):
+        Recipe(patience=1.5)
+    with pytest.raises(ValueError, match="validation images"):
         train_tiny(tmp_path / "run", recipe=PATIENT)
     assert not (tmp_path / "run").exists()

@@ -44,5 +44,5 @@ def test_measurement_compares_products(monkeypatch):
 def test_unknown_precision_of_a_run_is_damage(tmp_path):
     (tmp_path / "metrics.json").write_text("{}")
     (tmp_path / "recipe.json").write_text(json.dumps({"precision": "float3"}))
-    with pytest.raises(ValueError, match=r"damaged \(its precision is 'float3'\)\. Restore"):
+    with pytest.raises(ValueError, match="float3"):
         precision.choose_precision(tmp_path)

