@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.data.images import find_images
-from keras_gmlp.data.images.read_image import find_dark, read_image
+from keras_gmlp.data.images.find_images import HEIC_ADVICE, is_image_file
+from keras_gmlp.data.images.read_image import read_image
 from keras_gmlp.inspection.label_errors import (
     FOLDS,
     can_judge,
@@ -17,27 +17,18 @@ from keras_gmlp.inspection.label_errors import (
 )
 from keras_gmlp.inspection.near_duplicates import find_equal_pixels, find_near_duplicates
 from keras_gmlp.inspection.pictures import list_pictures, list_rest
-from keras_gmlp.utils import listing
 from keras_gmlp.utils.csv_tables import write_table
 from keras_gmlp.utils.errors import printable
+from keras_gmlp.utils.inputs import HEIC
 from keras_gmlp.utils.progress import map_in_threads
 
 SIDE = 32  # of the thumbnails, in pixels
 IMBALANCE = 10  # largest ratio of two classes' pictures
 
 KINDS = (
-    *("unreadable", "left out", "dark", "exact duplicate", "near duplicate", "empty class"),
+    *("unreadable", "left out", "exact duplicate", "near duplicate", "empty class"),
     *("alike classes", "few pictures", "imbalance", "label"),
 )
-
-# Of one file, in place of the reason for several.
-LEFT_OUT = {
-    find_images.OUTSIDE: "in no class folder",
-    find_images.UNREAD_FORMAT: "in a format that is not read",
-    find_images.SPECIAL: "a pipe, socket or device",
-    listing.CIRCLE: "a link that leads back up",
-    listing.LINK: "a link to a folder, which is not followed",
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +41,7 @@ class Finding:
     other: str = ""  # the other file of a pair, or the suggested class of a label
     # Difference of a near duplicate, probability of a label, number of pictures, ratio of classes.
     score: float | None = None
-    note: str = ""  # why a file is unreadable or dark, or what is wrong with a pair
+    note: str = ""  # why a file is unreadable, or what is wrong with a pair
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,16 +87,16 @@ def check_folder(root, min_images=10, embed=None):
     """
     root = Path(root)
     listed, labels = list_pictures(root)
-    others, aside, empty, alike = list_rest(root, listed, labels)
-    thumbnails, reasons, dark = _read_thumbnails(listed)
+    others, empty, alike = list_rest(root, listed, labels)
+    thumbnails, reasons = _read_thumbnails(listed)
     findings = [
         Finding(listed[i].path, listed[i].label, "unreadable", note=reason)
         for i, reason in reasons.items()
     ]
-    for path in sorted(others | aside):
-        if reason := find_images.why_left_out(path, root):
-            findings.append(Finding(path, "", "left out", note=LEFT_OUT.get(reason, reason)))
-    findings += [Finding(listed[i].path, listed[i].label, "dark", note=dark[i]) for i in dark]
+    for path in sorted(others):
+        note = "in no class folder" if is_image_file(path) else "not an image that is read"
+        note = HEIC_ADVICE if path.suffix.lower() in HEIC else note
+        findings.append(Finding(path, "", "left out", note=note))
     kept = [i for i in range(len(listed)) if i not in reasons]
     # Training pictures first: a pair then names the copy that is held out.
     kept.sort(key=lambda i: listed[i].split != "train")
@@ -135,23 +126,22 @@ def write_findings(findings, path):
 
 
 def _read_thumbnails(pictures):
-    """Returns an array `(pictures, 32, 32, 3)`; why files are unreadable, and dark, by index."""
+    """Returns an array `(pictures, 32, 32, 3)`, and why files are unreadable, by index."""
 
     def read(picture):
         try:
-            return read_image(picture.path, (SIDE, SIDE, 3)), find_dark(picture.path)
+            return read_image(picture.path, (SIDE, SIDE, 3)), None
         except (ValueError, MemoryError) as error:
             return None, str(error).removeprefix(f"{printable(picture.path)}: ")
 
     thumbnails = np.zeros((len(pictures), SIDE, SIDE, 3), "uint8")
-    reasons, dark = {}, {}
+    reasons = {}
     for i, (pixels, note) in enumerate(map_in_threads(read, pictures, "reading images")):
         if pixels is None:
             reasons[i] = note
         else:
             thumbnails[i] = pixels
-            dark |= {i: note} if note else {}
-    return thumbnails, reasons, dark
+    return thumbnails, reasons
 
 
 def _find_copies(pictures, thumbnails):

@@ -8,8 +8,8 @@ from keras_gmlp.data.images.find_images import is_image_file
 from keras_gmlp.data.images.folder import choose_split, class_names, find_splits, list_folders
 from keras_gmlp.data.images.label_sets import refuse_several
 from keras_gmlp.data.images.table import is_table, list_table
+from keras_gmlp.utils.inputs import list_visible_files
 from keras_gmlp.utils.labels import clean_label, find_alike
-from keras_gmlp.utils.listing import list_visible_files
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,18 +43,16 @@ def list_pictures(root):
 
 
 def list_rest(root, pictures, labels):
-    """Lists other files, those set aside, empty class folders, and classes that look alike."""
+    """Lists the other files, the empty class folders, and the classes that look alike."""
     if is_table(root):
-        alike = {Path(root, name): other for name, other in find_alike(labels).items()}
-        return set(), set(), [], alike
+        return set(), [], {Path(root, name): other for name, other in find_alike(labels).items()}
     splits = [*find_splits(root).values()]
     names = {split: list_folders(split) for split in splits or [root]}
     classes = [split / name for split in names for name in names[split]]
     alike = {s / name: other for s in names for name, other in find_alike(names[s]).items()}
-    others, aside = set(), []
+    others = set()
     for folder in (root, *(folder for folder in (*splits, *classes) if folder.is_symlink())):
-        others.update(list_visible_files(folder, aside))
+        others.update(list_visible_files(folder))
     others -= {picture.path for picture in pictures}
     used = {parent for picture in pictures for parent in picture.path.parents}
-    empty = [folder for folder in classes if folder not in used]
-    return others, set(aside).difference(splits, classes), empty, alike
+    return others, [folder for folder in classes if folder not in used], alike

@@ -20,8 +20,7 @@ data PATH  a folder or a table of images, as for --data in training
 
 findings:
   unreadable        files that training would stop at, with the reason
-  left out          pictures in unread formats, hidden or in no class folder; pipes and links
-  dark              16 bits a pixel of which 14 or fewer are used: nearly black
+  left out          files that are no images that are read, or in no class folder
   exact duplicate   the same pixels, in files of any format
   near duplicate    a scaled, compressed, brightened or slightly cropped copy
   empty class       class folders without an image file, at which training would stop
@@ -109,7 +108,7 @@ def describe(found):
         "imbalance": found.note,
         "empty class": found.path,
         "label": f"{found.path}: {found.label}, more likely {found.other}",
-        **dict.fromkeys(("unreadable", "left out", "dark"), f"{found.path}: {found.note}"),
+        **dict.fromkeys(("unreadable", "left out"), f"{found.path}: {found.note}"),
     }.get(found.finding, f"{found.path} is {found.other}{note}")
     return printable(text)
 

@@ -1,6 +1,9 @@
-"""What counts as an image, a text, a table and a split: one rule for images and texts."""
+"""What counts as an image, a text, a table and a split, and what is in a folder of data."""
 
+import errno
+import os
 import re
+from pathlib import Path
 
 from keras_gmlp.utils.errors import first_of, printable, warn
 
@@ -9,31 +12,14 @@ IMAGES = (
     ".ppm", ".pgm", ".pbm", ".pnm",
 )  # fmt: skip
 HEIC = (".heic", ".heif", ".hif")  # read with pillow-heif
-UNREAD = (
-    ".jxl", ".jp2", ".j2k", ".psd", ".tga", ".ico", ".svg", ".eps", ".dcm", ".dng", ".cr2", ".cr3",
-    ".nef", ".arw", ".orf", ".rw2", ".raf", ".exr", ".hdr", ".pcx", ".dds", ".xcf", ".dib", ".qoi",
-    ".sgi", ".icns", ".pfm", ".xbm", ".xpm", ".jpf", ".jpx", ".nrw", ".pef", ".srw", ".x3f", ".cur",
-    ".fits", ".emf", ".wmf",
-)  # fmt: skip
 TEXTS = (".txt", ".txt.xz")
 TABLES = {".csv": ",", ".tsv": "\t"}
 JSON_LINES = (".jsonl", ".ndjson")
-OTHERS = (".json", ".md", ".xml", ".zip", ".yaml")
-FILES = (*IMAGES, *HEIC, *UNREAD, *TEXTS, *TABLES, *JSON_LINES, *OTHERS)
-
 # What systems and archives leave behind, in lower case; hidden files begin with a dot.
 JUNK = (
     "__macosx", "@eadir", "$recycle.bin", "system volume information", "lost+found", "__pycache__",
     "thumbs.db", "ehthumbs.db", "desktop.ini",
 )  # fmt: skip
-# How hidden files and folders of systems and programs begin; others may be a user's.
-SYSTEM = (
-    "._", ".ds_store", ".apple", ".trash", ".spotlight-", ".fseventsd", ".documentrevisions-",
-    ".temporaryitems", ".thumb", ".nfs", ".fuse_hidden", ".cache", ".git", ".svn", ".venv",
-    ".ipynb_checkpoints", ".stversions", ".dropbox", ".dvc", ".hg", ".snapshot", ".zfs", ".recycle",
-    ".tox", ".mypy_cache", ".pytest_cache", ".idea", ".vscode",
-)  # fmt: skip
-
 # The words for each split. The first held-out split that exists holds the test samples, the second
 # one the validation samples.
 SPLITS = {
@@ -52,9 +38,41 @@ def is_junk(name):
     return name.startswith(".") or name.lower() in JUNK
 
 
-def is_hidden(name):
-    """Returns whether the dot that hides a file or folder may be a user's, not a system's."""
-    return name.startswith(".") and not name.lower().startswith(SYSTEM)
+def list_visible_files(root):
+    """Lists the files in a folder and below, sorted; it follows no links to folders."""
+
+    def refuse(error):  # `os.walk` skips folders that it cannot read
+        if isinstance(error, PermissionError):
+            place = printable(error.filename)
+            raise ValueError(f"{place}: no permission to read this folder.") from None
+        raise error
+
+    paths = []
+    for folder, folders, files in os.walk(root, onerror=refuse):
+        if not os.access(folder, os.X_OK):  # listed, but its files cannot be opened
+            refuse(PermissionError(errno.EACCES, "", folder))
+        folders[:] = [name for name in folders if not is_junk(name)]
+        paths += [Path(folder, name) for name in files if not is_junk(name)]
+    return sorted(paths)
+
+
+def list_visible_folders(root):
+    """Lists the visible folders in a folder, sorted."""
+    try:
+        entries = sorted(path for path in Path(root).iterdir() if not is_junk(path.name))
+    except PermissionError:
+        raise ValueError(f"{printable(root)}: no permission to read this folder.") from None
+    for path in entries:
+        if path.is_symlink() and not (path.suffix or os.path.exists(path)):  # perhaps a class
+            raise ValueError(f"{printable(path)}: a link to nothing. Mend or remove it.")
+    return [path for path in entries if path.is_dir()]
+
+
+def warn_left_out(place, paths, reason, advice=""):
+    """Warns of files in a folder that are left out: their number and the first names."""
+    if paths:
+        names = first_of([printable(os.path.relpath(path, place)) for path in paths], 3)
+        warn(f"{printable(place)}: files left out, {reason}: {len(paths):,} ({names}).{advice}")
 
 
 def list_suffix(folder, suffixes):
@@ -155,14 +173,6 @@ def warn_of_nested(place, folders, list_inside):
             f"({first_of(list(map(printable, names)), 3)}). If they are splits, name them train "
             "and test; if they are classes, ignore this."
         )
-
-
-def suggest_inner(place, names, list_inside):
-    """Returns the advice to give the only folder in a folder, if that holds folders itself."""
-    if place.is_dir() and len(names) == 1 and len(list_inside(place / names[0])) > 1:
-        inner = printable(place / names[0])
-        return f" {printable(names[0])} holds folders; did you mean {inner}?"
-    return ""
 
 
 def is_address(text):

@@ -3,8 +3,6 @@
 import re
 import unicodedata
 
-from keras_gmlp.utils.errors import printable, warn
-
 # Soft hyphen, zero-width space, marks of direction, word joiner, byte order mark. Joiners count:
 # they change how a word looks.
 _INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u2060\ufeff]")
@@ -40,25 +38,6 @@ def find_alike(names):
         if first.setdefault(key, name) != name:
             alike[name] = first[key]
     return alike
-
-
-def describe_merged(names):
-    """Returns what says which folders are one class, a list of texts; empty if none are."""
-    by_label = {}
-    for name in names:
-        by_label.setdefault(clean_label(name), []).append(name)
-    # In ASCII, because the two codes of é look the same.
-    return [
-        f"{' and '.join(map(ascii, same))} are one class, {label}"
-        for label, same in by_label.items()
-        if len(same) > 1
-    ]
-
-
-def warn_merged(root, names):
-    """Warns of folders in a folder that are one class."""
-    for merged in describe_merged(names):
-        warn(f"{printable(root)}: {merged}; merge these folders, or rename one.")
 
 
 def check_labels(labels, source):

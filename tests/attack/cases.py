@@ -99,7 +99,7 @@ FORMS = (
     *(("gif", mode, {}) for mode in ("L", "P", "RGBA")),
     *(("bmp", mode, {}) for mode in ("1", "L", "P", "RGB", "RGBA")),
     *(("ppm", mode, {}) for mode in ("1", "L", "RGB", "I;16")),
-    *(("tiff", mode, {}) for mode in ("1", "L", "P", "RGB", "RGBA", "CMYK", "I;16", "F")),
+    *(("tiff", mode, {}) for mode in ("1", "L", "P", "RGB", "RGBA", "CMYK", "I;16")),
     *(("tiff", "RGB", {"compression": name}) for name in ("tiff_lzw", "tiff_deflate", "packbits")),
 )
 

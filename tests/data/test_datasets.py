@@ -1,6 +1,5 @@
 import io
 import os
-import re
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,7 @@ from tfds_sets import write_images, write_set
 
 from keras_gmlp import data
 from keras_gmlp.data import datasets
-from keras_gmlp.data.images import folder, splits
+from keras_gmlp.data.images import splits
 from keras_gmlp.data.own_arrays import is_raw
 from keras_gmlp.utils.errors import DataWarning, one_line_errors
 
@@ -67,7 +66,6 @@ def test_folder_of_classes_holds_out_every_fifth(tmp_path):
     for i in range(11):
         Image.new("RGB", (6, 6), (255, i, 0)).save(tmp_path / "a" / f"{i:03}.png")
     write_pictures(tmp_path, [".git/x.png", "a/.ipynb_checkpoints/y.png", "b/._z.png"])
-    (tmp_path / "a" / "notes.txt").write_text("no image")
     photos = data.load(tmp_path, (4, 4))
     assert (photos.name, photos.labels, photos.mirror) == (str(tmp_path), ("a", "b"), True)
     assert photos.image_shape == (4, 4, 3)
@@ -104,34 +102,9 @@ def test_classes_whose_names_look_the_same_are_one(tmp_path):
     for name in ("caf\u00e9", "cafe\u0301", "cat", "ca\u200bt"):
         write_pictures(tmp_path / "train" / name, ["1.png"])
     write_pictures(tmp_path / "test" / "cafe\u0301", ["1.png"])
-    with pytest.warns(DataWarning) as warned:
-        photos = data.load(tmp_path, (4, 4))
-    assert [str(warning.message).removeprefix(f"{tmp_path}/train: ") for warning in warned] == [
-        "'cafe\\u0301' and 'caf\\xe9' are one class, café; merge these folders, or rename one.",
-        "'cat' and 'ca\\u200bt' are one class, cat; merge these folders, or rename one.",
-    ]
+    photos = data.load(tmp_path, (4, 4))
     assert photos.labels == ("caf\u00e9", "cat")
     assert (len(photos.train), photos.test.arrays()[1].tolist()) == (4, [0])
-
-
-@pytest.mark.parametrize("parts", [[""], ["train", "test"]])
-def test_links_that_lead_up_are_no_classes(tmp_path, parts):
-    for part in parts:
-        class_folders(tmp_path / "data" / part, 5)
-    write_pictures(tmp_path / "elsewhere", [f"{n}.png" for n in range(5)])
-    top, first = tmp_path / "data", tmp_path / "data" / parts[0]
-    (first / "c").symlink_to(tmp_path / "elsewhere")
-    links = [top / "self", first / "up", first / "a" / "all", first / "a" / "more"]
-    for link, target in zip(links, (".", "..", "..", tmp_path / "elsewhere"), strict=True):
-        link.symlink_to(target)
-    with pytest.warns(DataWarning) as warned:
-        photos = data.load(top, (4, 4))
-    assert photos.labels == ("a", "b", "c")
-    assert len(photos.train) + len(photos.test) == 10 * len(parts) + 5
-    above, other = (str(warning.message) for warning in warned)
-    assert "left out, behind links that lead back up: 3 (" in above
-    assert {*re.findall(r"\w+(?=[,)])", above.split("(")[1])} == {"self", "up", "all"}
-    assert other.endswith("a/more). Copy these folders to use them.")
 
 
 def test_a_link_to_nothing_in_place_of_pictures(tmp_path):
@@ -156,23 +129,16 @@ def test_a_link_with_the_name_of_a_set(tmp_path, monkeypatch):
     datasets.check_path("cifar10")  # as a file of that name
 
 
-def test_pictures_that_are_left_out_are_named_and_counted(tmp_path):
-    class_folders(tmp_path / "train", 5)
-    class_folders(tmp_path / "test", 5)
-    write_pictures(tmp_path, ["loose.png", "extra/1.png", "train/a/.1.png", "extra/.2.png"])
-    write_pictures(tmp_path, [".hid/a/9.png", "train/.hid/.9.png", ".git/1.png", "train/._a.png"])
-    os.mkfifo(tmp_path / "train" / "fifo")
-    for label in "ab":
-        (tmp_path / "train" / label / "1.PSD").touch()
-    with pytest.warns(DataWarning) as warned:
-        data.load(tmp_path, (4, 4))
-    assert [str(warning.message).removeprefix(f"{tmp_path}: ") for warning in warned] == [
-        "pictures left out, hidden by a leading dot: 4 (train/a/.1.png, .hid/a/9.png, "
-        "train/.hid/.9.png and 1 more). Rename them to use them.",
-        "pictures left out, in formats that are not read: 2 (train/a/1.PSD, train/b/1.PSD).",
-        "pictures left out, outside the class folders: 2 (loose.png, extra/1.png).",
-        "pictures left out, as pipes, sockets or devices: 1 (train/fifo).",
-    ]
+def test_files_that_are_left_out_are_named_and_counted(tmp_path):
+    class_folders(tmp_path, 5)
+    for name in ("a/1.PSD", "b/.hidden.png", "b/2.heic", "b/3.txt"):
+        (tmp_path / name).touch()
+    write_pictures(tmp_path, ["loose.png"])
+    with (
+        pytest.warns(DataWarning, match=r"3 \(a/1\.PSD, b/2\.heic, b/3\.txt\).*HEIC"),
+        pytest.warns(DataWarning, match=r"1 \(loose\.png\)"),
+    ):
+        assert len(data.load(tmp_path, (4, 4)).train) == 8
 
 
 def test_folder_of_many_files_is_listed_fast(tmp_path, monkeypatch):
@@ -191,9 +157,8 @@ SPLITS = [f"train/{label}/{n}.png" for label in "ab" for n in range(2)]
     ("names", "reason"),
     [
         ([], "two or more classes; found none"),
-        (["a/1.png", ".git/1.png"], "two or more classes; found a alone"),
-        (["c/1.png", "c /1.png"], "found c alone; 'c' and 'c ' are one class, c"),
-        ([".a/1.png", ".b/1.png", ".git/1.png"], r"hidden by a leading dot: \.a, \.b\. Lay"),
+        (["a/1.png", ".git/1.png"], "two or more classes; found a only"),
+        (["c/1.png", "c /1.png"], "found c only"),
         (["a/1.png", "b/note.txt"], "no image in this folder"),
         (["a/1.png", "b/1.png"], "no class has 5 images"),
         ([*SPLITS, "test/cats/1.png"], "no training folder for cats"),
@@ -240,35 +205,12 @@ def test_damaged_image_in_a_folder(tmp_path, monkeypatch, memory):
     for path in (train, test):
         path.write_bytes(path.read_bytes()[:50])
     photos = data.load(tmp_path, (4, 4))
-    shown = f"{tmp_path}/a/0\\n.png"
-    for read, path, other in (
-        (lambda: data.training_batches(photos, 2), shown, str(test)),
-        (lambda: data.evaluation_batches(photos), str(test), shown),
+    for read, path in (
+        (lambda: data.training_batches(photos, 2), f"{tmp_path}/a/0\\n.png"),
+        (lambda: data.evaluation_batches(photos), str(test)),
     ):
-        match = f"damaged or truncated.*of the 20 files checked .* either: {re.escape(other)}. Rem"
-        with refused(match, path), one_line_errors():
+        with refused("damaged or truncated", path), one_line_errors():
             list(read())
-
-
-def test_unreadable_files_are_counted_and_looked_for_within_limits(tmp_path, monkeypatch):
-    monkeypatch.setattr(folder, "NAMED", 2)
-    paths = [os.fsencode(tmp_path / f"{i}.png") for i in range(6)]
-    for path in paths:
-        open(path, "wb").close()
-
-    def repair(path):
-        Image.new("L", (4, 4)).save(os.fsdecode(path))
-
-    repair(paths[3])
-    files = folder.ImageFiles(paths, (4, 4, 1))
-    with refused(r"0\.png: .*of the 6 files .*1\.png, .*2\.png and 2 more\.$"):
-        files.read(paths[0])
-    repair(paths[1])
-    with refused(r"0\.png: .*: \S*2\.png, \S*4\.png and 1 more\.$"):
-        files.read(paths[0])
-    monkeypatch.setattr(folder, "PATIENCE", -1.0)
-    with refused(r"the file is empty\.$"):
-        folder.ImageFiles(paths, (4, 4, 1)).read(paths[0])
 
 
 @pytest.fixture(scope="module")

@@ -4,25 +4,19 @@ import os
 import re
 from pathlib import Path
 
-from keras_gmlp.utils import listing
 from keras_gmlp.utils.environment import is_installed
-from keras_gmlp.utils.errors import printable
+from keras_gmlp.utils.errors import first_of, printable
 from keras_gmlp.utils.files import why_missing
-from keras_gmlp.utils.inputs import HEIC, IMAGES, UNREAD, is_address
+from keras_gmlp.utils.inputs import HEIC, IMAGES, is_address, list_visible_files, warn_left_out
 
 # How image files begin, whatever their name. The formats that are left out begin as other files do.
 _IMAGE = re.compile(rb"\x89PNG\r\n|\xff\xd8\xff|GIF8[79]a|RIFF....WEBP|....ftypavi[fs]", re.DOTALL)
 _HEIC = re.compile(rb"....ftyp(hei[cxms]|hev[cxms]|mif1|msf1)", re.DOTALL)
 HEIC_ADVICE = "pip install pillow-heif reads HEIC"
 
-# Why pictures are left out, besides the reasons in `listing`.
-UNREAD_FORMAT, OUTSIDE = "in formats that are not read", "outside the class folders"
-UNREAD_HEIC, SPECIAL = "in the format HEIC, which is not read", "as pipes, sockets or devices"
-ADVICE = {UNREAD_HEIC: f" {HEIC_ADVICE}; otherwise convert them to JPEG.", **listing.ADVICE}
-
 
 def find_images(path, left_out=None):
-    """Lists the image files in a folder and its subfolders; `left_out` gets the other listing."""
+    """Lists the image files in a folder and its subfolders; `left_out` gets the other files."""
     if not str(path):  # an unset shell variable, not the current folder
         raise ValueError("'': an empty path; expected an image file or a folder.")
     name = printable(path)
@@ -40,39 +34,23 @@ def find_images(path, left_out=None):
             raise ValueError(f"{name}: neither a file nor a folder.")
         return [path]
     images, others = [], []
-    for file in listing.list_visible_files(path, others):
+    for file in list_visible_files(path):
         (images if is_image_file(file) else others).append(file)
     if not images:
-        reasons = ((why_left_out(other, path), other) for other in others)
-        found = next((f"; left out, {why}: {other.name}" for why, other in reasons if why), "")
-        found = printable(found)
+        found = f"; found {first_of([printable(p.name) for p in others], 3)}" if others else ""
         raise ValueError(f"{name}: no image in this folder ({', '.join(IMAGES)}){found}.")
     if left_out is None:
-        warn_left_out(path, others)
+        warn_no_images(path, others)
     else:
         left_out += others
     return images
 
 
-def why_left_out(path, place):
-    """Returns why a path in a folder is no image that is read, `None` for what is no picture."""
-    if os.path.isdir(path):
-        return listing.why_aside(path)
-    if os.path.exists(path) and not os.path.isfile(path):
-        return SPECIAL  # never opened: that would wait for a writer
-    if is_image_file(path):
-        parts = Path(os.path.relpath(path, place)).parts
-        return listing.HIDDEN if any(part.startswith(".") for part in parts) else OUTSIDE
-    if not os.path.isfile(path):
-        return None
-    if path.suffix.lower() in UNREAD:
-        return UNREAD_FORMAT
-    return UNREAD_HEIC if path.suffix.lower() in HEIC or is_heic(_read_start(path)) else None
-
-
-def warn_left_out(place, paths):
-    """Warns of pictures in a folder that are left out, by `why_left_out`."""
-    listing.warn_left_out(place, "pictures", paths, lambda path: why_left_out(path, place), ADVICE)
+def warn_no_images(place, paths):
+    """Warns of files in a folder that are no images that are read."""
+    is_any = any(path.suffix.lower() in HEIC for path in paths)
+    advice = f" {HEIC_ADVICE}; otherwise convert them to JPEG." if is_any else ""
+    warn_left_out(place, paths, "which are no images that are read", advice)
 
 
 def is_image_file(path):
@@ -80,7 +58,7 @@ def is_image_file(path):
     suffix, is_file = path.suffix.lower(), os.path.isfile(path)
     if suffix in IMAGES or (suffix in HEIC and is_installed("pillow_heif")):
         return is_file or not os.path.exists(path)
-    if not is_file or suffix in UNREAD:
+    if not is_file:
         return False
     start = _read_start(path)
     return bool(_IMAGE.match(start) or (is_heic(start) and is_installed("pillow_heif")))

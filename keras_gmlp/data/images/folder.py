@@ -1,74 +1,32 @@
 """Image folders, and tables of images, as data sets."""
 
-import contextlib
-import functools
 import itertools
 import os
-import threading
-import time
 from pathlib import Path
 
 import numpy as np
 
 from keras_gmlp.data.dividing import check_apart, divide_groups, find_groups
 from keras_gmlp.data.images.encoded_splits import FileSplit
-from keras_gmlp.data.images.find_images import find_images, warn_left_out
+from keras_gmlp.data.images.find_images import find_images, warn_no_images
 from keras_gmlp.data.images.image_data import ImageData
 from keras_gmlp.data.images.label_sets import find_rarest
 from keras_gmlp.data.images.read_image import read_image
 from keras_gmlp.data.images.table import is_table, list_table
 from keras_gmlp.utils import inputs
-from keras_gmlp.utils.errors import first_of, printable
-from keras_gmlp.utils.labels import check_labels, clean_label, describe_merged, warn_merged
-from keras_gmlp.utils.listing import list_beside, list_visible_files, list_visible_folders
+from keras_gmlp.utils.errors import printable
+from keras_gmlp.utils.labels import check_labels, clean_label
 
-PATIENCE = 20.0  # seconds to search for more unreadable files after the first
-NAMED = 10  # unreadable files that an error lists
 OTHER = "_other"  # the folder of pictures that belong to no class, next to the class folders
-
-
-class ImageFiles:
-    """Reads the files of a data set; its errors list all unreadable files. Thread-safe."""
-
-    def __init__(self, paths, shape, **preparation):
-        self.paths, self.lock = paths, threading.Lock()
-        self.searched, self.unreadable = 0, []
-        self._read = functools.partial(read_image, image_shape=shape, **preparation)
-
-    def read(self, path, window=None):
-        """Returns the pixels of one file; see `read_image`."""
-        try:
-            return self._read(os.fsdecode(path), window=window)
-        except ValueError as error:
-            message = str(error)
-        with self.lock:
-            if not self.searched:
-                end = time.monotonic() + PATIENCE
-                for other in self.paths:
-                    self.searched += 1
-                    if not self._reads(other):
-                        self.unreadable.append(other)
-                    if time.monotonic() > end:
-                        break
-            # Read again: the user may have repaired some.
-            others = [p for p in self.unreadable if p != path and not self._reads(p)]
-        if others:
-            names = first_of([printable(os.fsdecode(other)) for other in others], NAMED)
-            message += f" These of the {self.searched:,} files checked cannot be read either: "
-            message += f"{names}."
-        raise ValueError(message)
-
-    def _reads(self, path):
-        with contextlib.suppress(ValueError):
-            self._read(os.fsdecode(path))
-            return True
-        return False
 
 
 def open_files(parts, shape, **preparation):
     """Returns a `FileSplit` for each list of (path, class index) pairs; see `read_image`."""
-    read = ImageFiles([path for part in parts for path, _ in part], shape, **preparation).read
     fit = preparation.get("fit", "crop")
+
+    def read(path, window=None):
+        return read_image(os.fsdecode(path), shape, window=window, **preparation)
+
     pairs = (zip(*part, strict=True) if part else ((), ()) for part in parts)
     return [FileSplit(*each, shape, read, fit) for each in pairs]
 
@@ -144,7 +102,7 @@ def _list_classes(root):
     splits = find_splits(root)
     if not splits:
         folders = [root / name for name in list_folders(root)]
-        inputs.warn_of_nested(root, folders, list_visible_folders)
+        inputs.warn_of_nested(root, folders, inputs.list_visible_folders)
     labels, left_out = class_names(splits.get("train", root)), []
     found = {
         split: _class_files(folder, labels, left_out)
@@ -157,21 +115,12 @@ def _list_classes(root):
                 f"{folder}: expected a folder of images for each class; found none. Lay the images "
                 f"out as {folder}/<class name>/<image>."
             )
-    warn_left_out(root, [*left_out, *_find_outside(root, splits)])
+    warn_no_images(root, left_out)
+    loose = [
+        p for place in (root, *splits.values()) for p in inputs.list_suffix(place, inputs.IMAGES)
+    ]
+    inputs.warn_left_out(root, loose, "outside the class folders")
     return labels, found, None
-
-
-def _find_outside(root, splits):
-    """Lists the files next to class folders, and in folders next to those of splits."""
-    paths, aside = [], []
-    for folder in (root, *splits.values()):
-        entries = (path for path in sorted(folder.iterdir()) if not path.is_dir())
-        paths += [path for path in entries if not inputs.is_junk(path.name)]
-        aside += list_beside(folder)
-    others = set(list_folders(root)) - {folder.name for folder in splits.values()}
-    for name in sorted(others) if splits else ():
-        paths += list_visible_files(root / name, aside)
-    return paths + aside
 
 
 def find_splits(root):
@@ -188,7 +137,7 @@ def choose_split(place):
 
 def list_folders(root):
     """Returns the names of the visible folders in a folder that may be classes, sorted."""
-    return [path.name for path in list_visible_folders(root) if path.name != OTHER]
+    return [path.name for path in inputs.list_visible_folders(root) if path.name != OTHER]
 
 
 def open_other(root, shape, **preparation):
@@ -205,14 +154,10 @@ def class_names(root):
     check_labels(names, printable(root))
     labels = tuple(sorted(set(map(clean_label, names))))
     if len(labels) < 2:
-        hidden = sorted(path.name for path in Path(root).iterdir() if inputs.is_hidden(path.name))
-        notes = [f"hidden by a leading dot: {printable(first_of(hidden, 3))}"] if hidden else []
-        alone = f"{labels[0]} alone" if labels else "none"
-        found = "; ".join([alone, *describe_merged(names), *notes])
+        found = f"{labels[0]} only" if labels else "none"
         raise ValueError(
             f"{root}: expected a folder of images for each of two or more classes; found {found}. "
             f"Lay the images out as {root}/<class name>/<image>."
-            + inputs.suggest_inner(Path(root), names, list_folders)
         )
     return labels
 
@@ -220,7 +165,6 @@ def class_names(root):
 def _class_files(root, labels, left_out):
     """Returns the (path, class index) pairs of each class; a test split may lack classes."""
     folders, names = {}, list_folders(root)
-    warn_merged(root, names)
     for name in names:
         folders.setdefault(clean_label(name), []).append(root / name)
     unknown = sorted(set(folders) - set(labels))

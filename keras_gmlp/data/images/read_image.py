@@ -9,7 +9,6 @@ import io
 import math
 import os
 import struct
-import threading
 
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
@@ -23,7 +22,7 @@ from keras_gmlp.data.images.fits import (
     require_fit,
 )
 from keras_gmlp.utils.environment import is_installed
-from keras_gmlp.utils.errors import join_words, printable, require_one_of, warn
+from keras_gmlp.utils.errors import join_words, printable, require_one_of
 
 # Pillow's modules. Others may run programs (EPS).
 PLUGINS = ("Png", "Jpeg", "WebP", "Avif", "Gif", "Bmp", "Tiff", "Ppm")
@@ -31,8 +30,6 @@ FORMATS = tuple(name.upper() for name in PLUGINS)
 INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "lanczos")
 MAX_PIXELS = 100_000_000  # up to 0.9 GB of memory, as WebP 1.7; more are refused
 TILE = 1024  # pixels
-DARK = 1 / 4  # of white: 12 or 14 bits in a file of 16 are no more than that
-_warned_of_dark = threading.Event()
 
 
 def read_image(source, image_shape, crop=None, interpolation="bicubic", window=None, fit="crop"):
@@ -92,30 +89,6 @@ def read_pixels(path):
     return np.asarray(_decode(path, printable(path), "RGB", None))
 
 
-def find_dark(path):
-    """Returns how dark a file of 16 bits is, as text; `None` for other files."""
-    with contextlib.ExitStack() as stack:
-        return _describe_dark(_open_source(path, stack))
-
-
-def _describe_dark(image):
-    """Describes an image of 16 bits that does not use them; `None` for others."""
-    stored = (image.mode, *(str(tile[3]) for tile in getattr(image, "tile", ())))
-    if not any(";16" in mode for mode in stored):
-        return None
-    colours = len(image.getbands()) - ("A" in image.getbands())
-    parts = (np.asarray(image.crop(box)) for box in _tiles(image.size))
-    largest = max(int(np.atleast_3d(part)[..., :colours].max()) for part in parts)
-    # Black is not dark. Of other modes Pillow has the high bytes only.
-    share = (largest or 65535) / 65535 if image.mode.startswith("I") else largest / 255
-    if share >= DARK:
-        return None
-    return (
-        f"16 bits a pixel, and the largest value is {round(65535 * share):,} of 65,535, so the "
-        "picture is nearly black. If its pixels have 12 bits, multiply them by 16"
-    )
-
-
 def is_many(source):
     """Returns whether a source is several images: a list, a tuple or an array of images."""
     return isinstance(source, list | tuple) or getattr(source, "ndim", None) == 4
@@ -131,19 +104,14 @@ def _decode(source, name, mode, reduced):
             if image is source:  # the steps below would change it
                 image = source.copy()
                 image.format = source.format  # says what white is
-            dark = _describe_dark(image)
             if reduced is not None:
                 _reduce(image, reduced)
             ImageOps.exif_transpose(image, in_place=True)
-            converted = _to_mode(image, mode)
+            return _to_mode(image, mode)
     except MemoryError:
         raise
     except Exception as error:
         raise ValueError(f"{name}: {explain_failure(error)}") from None
-    if dark and not _warned_of_dark.is_set():
-        _warned_of_dark.set()
-        warn(f"{name}: {dark}; apps/check_data.py lists all such files.")
-    return converted
 
 
 def explain_failure(error):
@@ -237,13 +205,14 @@ def _to_mode(image, mode):
     high = image.mode.startswith(("I", "F"))  # more than 8 bits: Pillow would clip at 255
     if not high and not image.has_transparency_data:
         return image.convert(mode)
-    white = _find_white(image) if high else None
+    if image.mode == "F" or (image.mode, image.format) == ("I", "TIFF"):
+        raise RefusedError("pixels of 32 bits, whose white nobody knows. Scale them to 8 bits.")
     result = Image.new(mode, image.size)
     for box in _tiles(image.size):  # in whole, the steps would take three times the memory
         tile = image.crop(box)
         if high:
-            values = np.asarray(tile, "float32").clip(0, white)
-            tile = Image.fromarray((values * np.float32(255 / white)).round().astype("uint8"))
+            values = np.asarray(tile, "float32").clip(0, 65535)
+            tile = Image.fromarray((values * np.float32(255 / 65535)).round().astype("uint8"))
         else:
             tile = tile.convert("RGBA")
             tile = Image.alpha_composite(Image.new("RGBA", tile.size, "white"), tile)
@@ -261,25 +230,3 @@ def _tiles(size):
 
 class RefusedError(ValueError):
     """Raised for what cannot be read, without its name."""
-
-
-def _find_white(image):
-    """Returns the value of white for pixels of more than 8 bits."""
-    if image.mode != "F" and (image.mode, image.format) != ("I", "TIFF"):
-        return 65535
-    low, high = np.inf, -np.inf
-    for box in _tiles(image.size):
-        values = np.asarray(image.crop(box), "float32")
-        if not np.isfinite(values).all():
-            raise RefusedError("holds pixels that are no numbers (NaN or infinite). Replace them.")
-        low, high = min(low, values.min()), max(high, values.max())
-    below = -np.inf
-    for top in (1, 255, 65535):
-        # Resampling overshoots by up to a tenth. Values just above a smaller range are ambiguous.
-        if 2 * below < high <= 1.1 * top and low >= -0.1 * max(1, high):
-            return top
-        below = top
-    raise RefusedError(
-        f"pixels from {low:g} to {high:g}; expected 0 to 1, 0 to 255 or 0 to 65535. Scale them to "
-        "8 bits."
-    )

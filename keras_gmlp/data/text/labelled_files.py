@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import math
-import os
 from collections import Counter
 from pathlib import Path
 
@@ -13,17 +12,14 @@ from keras_gmlp.utils.files import parse_json
 from keras_gmlp.utils.inputs import (
     JSON_LINES,
     TABLES,
-    is_junk,
-    name_column_roles,
-    read_split,
-)
-from keras_gmlp.utils.labels import clean_label, clean_value, warn_merged
-from keras_gmlp.utils.listing import (
-    list_beside,
+    list_suffix,
     list_visible_files,
     list_visible_folders,
+    name_column_roles,
+    read_split,
     warn_left_out,
 )
+from keras_gmlp.utils.labels import clean_label, clean_value
 
 PAIRS = (
     ("sentence1", "sentence2"),
@@ -178,14 +174,13 @@ def choose_columns(names, text=None, label=None, place=""):
 
 def read_folder(root):
     """Reads a folder with one folder of `.txt` files for each class."""
-    texts, labels, places, others, aside = [], [], [], [], list_beside(root)
+    texts, labels, places, others = [], [], [], []
     folders = [path for path in list_visible_folders(root) if path.name != UNLABELLED]
-    outside = [path for path in sorted(root.iterdir()) if path.is_file()]
+    outside = list_suffix(root, "")
     if (root / UNLABELLED).is_dir():
-        outside += list_visible_files(root / UNLABELLED, aside)
-    warn_merged(root, [folder.name for folder in folders])
+        outside += list_visible_files(root / UNLABELLED)
     for folder in folders:
-        for path in list_visible_files(folder, aside):
+        for path in list_visible_files(folder):
             if path.suffix.lower() != ".txt":
                 others.append(path)
                 continue
@@ -196,24 +191,22 @@ def read_folder(root):
             labels.append(clean_label(folder.name))
             places.append(printable(path.relative_to(root)))
     if not texts:
-        names = [printable(p.relative_to(root)) for p in (*outside, *others) if not is_junk(p.name)]
+        names = [printable(p.relative_to(root)) for p in (*outside, *others)]
         hint = f" Found {len(names):,} other files ({first_of(names, 3)})." if names else ""
         raise ValueError(
             f"{root}: no texts; lay them out as {root}/<class name>/<text>.txt, or give a CSV, "
             f"TSV or JSON lines file.{hint}"
         )
-    warn_left_out(root, "files", others, lambda _: "which are not .txt")
-    warn_of_others(root, outside, aside)
+    warn_left_out(root, others, "which are not .txt")
+    warn_outside(root, outside)
     _warn_of_contradictions(root, texts, labels, places)
     return LabelledRows(texts, labels)
 
 
-def warn_of_others(root, outside, aside):
-    """Warns of texts in no class folder, and of hidden texts and links, which are left out."""
-    texts = [p for p in outside if p.suffix.lower() == ".txt" and not is_junk(p.name)]
-    warn_left_out(root, "files", texts, lambda _: "outside the class folders")
-    hidden = [path for path in aside if os.path.isdir(path) or path.suffix.lower() == ".txt"]
-    warn_left_out(root, "files", hidden)
+def warn_outside(root, paths):
+    """Warns of texts in no class folder, which are left out."""
+    texts = [path for path in paths if path.suffix.lower() == ".txt"]
+    warn_left_out(root, texts, "outside the class folders")
 
 
 def _warn_of_contradictions(source, texts, labels, places):

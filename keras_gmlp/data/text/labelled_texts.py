@@ -15,7 +15,7 @@ from keras_gmlp.data.text.labelled_files import (
     choose_columns,
     read_folder,
     read_table,
-    warn_of_others,
+    warn_outside,
 )
 from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.files import missing_file
@@ -23,17 +23,13 @@ from keras_gmlp.utils.inputs import (
     SPLITS,
     find_splits,
     list_suffix,
+    list_visible_files,
+    list_visible_folders,
     read_split,
-    suggest_inner,
+    warn_left_out,
     warn_of_nested,
 )
 from keras_gmlp.utils.labels import check_labels
-from keras_gmlp.utils.listing import (
-    list_beside,
-    list_visible_files,
-    list_visible_folders,
-    warn_left_out,
-)
 
 SHORT_NAMES = {name: f"glue/{name}" for name in ("cola", "mrpc", "qqp", "qnli", "rte", "sst2")}
 SHARE = 0.2  # of the texts that are held out if nothing else is marked for testing
@@ -184,16 +180,15 @@ def find_parts(path, report=False):
     folders = list_visible_folders(path)
     splits = find_splits(path, folders, list_visible_folders)
     if splits and report:  # each split names what it leaves out itself
-        aside = list_beside(path)
         others = [folder for folder in folders if folder not in splits.values()]
-        outside = [file for each in others for file in list_visible_files(each, aside)]
-        warn_of_others(path, [*list_suffix(path, (".txt",)), *outside], aside)
+        outside = [file for each in others for file in list_visible_files(each)]
+        warn_outside(path, [*list_suffix(path, (".txt",)), *outside])
     if not splits:
         files = list_suffix(path, SUFFIXES)
         splits = find_splits(path, files, lambda _: True)
         if report and set(splits) == {"train"}:  # with test texts, other files may be of a contest
             others = [file for file in files if file != splits["train"]]
-            warn_left_out(path, "files", others, lambda _: "whose names are no split's")
+            warn_left_out(path, others, "whose names are not a split's")
         if report and not splits:
             warn_of_nested(path, folders, list_visible_folders)
     return splits.get("train", path), splits.get("test")
@@ -229,9 +224,8 @@ def _number_classes(name, rows, tested):
     """Returns the classes of `LabelledRows`, and a `TextSplit` of them and of tested ones."""
     classes = sort_classes(rows.labels)
     if len(classes) < 2:
-        hint = suggest_inner(Path(os.path.expanduser(name)), classes, list_visible_folders)
         raise ValueError(
-            f"{name}: one class only, {classes[0]}; expected two or more to choose between.{hint}"
+            f"{name}: one class only, {classes[0]}; expected two or more to choose between."
         )
     if tested is not None and (unknown := sorted(set(tested.labels) - set(classes))):
         raise ValueError(
