@@ -129,17 +129,16 @@ def test_program_and_what_cannot_be_calibrated(run, texts, tmp_path, app):
     assert read_card(run / "model.keras")["energy_threshold"] is None
     code, out, _ = app("calibrate", run)
     assert (code, "texts              24 of" in out) == (0, True)
-    for wrong in ("1", "some"):
-        assert app("calibrate", run, f"--reject={wrong}")[0] == 2
+    assert app("calibrate", run, "--reject=1")[0] == 2
     other = shutil.copy(texts, tmp_path / "other.csv")
     language, recipe = tmp_path / "language", run / "recipe.json"
     language.mkdir()
     save_small_model(language / "model.keras", "masked_lm", small_tokenizer())
     for arguments, reason in (
-        ((run, "--split", "all"), "trained on some of these texts"),
-        ((run, "--data", other, "--split", "validation"), "none of its texts are held out"),
-        ((language, "--data", texts), "a masked language model; calibration requires a classifier"),
-        ((run,), "held no texts out; give labelled texts"),
+        ((run, "--split", "all"), "trained on"),
+        ((run, "--data", other, "--split", "validation"), "none of its texts"),
+        ((language, "--data", texts), "a masked language model"),
+        ((run,), "held no texts out"),
     ):
         if arguments == (run,):
             recipe.write_text(json.dumps({**json.loads(recipe.read_text()), "held_out": 0.0}))

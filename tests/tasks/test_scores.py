@@ -40,13 +40,6 @@ def test_scores_by_hand():
     ]
 
 
-def test_classes_without_images_have_no_score():
-    result = score(predictions([0, 0, 2], [0, 1, 2]))
-    assert [row["label"] for row in result["classes"]] == ["a", "c"]
-    assert result["balanced_accuracy"] == 0.75
-    assert {"label": "a", "prediction": "b", "images": 1} in result["confusion"]
-
-
 def test_scores_are_those_of_scikit_learn():
     rng = np.random.default_rng(0)
     labels = rng.choice(3, 100, p=[0.7, 0.2, 0.1])

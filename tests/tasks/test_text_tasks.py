@@ -11,7 +11,7 @@ from keras_gmlp.data.text.corpus import PreparedCorpus, build_corpus
 from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.tasks.masked_lm import MaskedLM
 from keras_gmlp.tasks.text_classification import TextClassification
-from keras_gmlp.training.recipes import Recipe, find_recipe
+from keras_gmlp.training.recipes import Recipe
 from keras_gmlp.training.train import train
 
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"]
@@ -74,38 +74,22 @@ def test_resumed_batches_are_those_of_an_unbroken_run(prepared):
 @pytest.mark.once
 def test_model_and_text_must_fit(prepared):
     other = text.gMLP(50, dim=16, depth=1, hidden_dim=32, max_length=16)
-    with pytest.raises(ValueError, match=r"vocabulary of 50 tokens; the tokenizer of count has"):
+    with pytest.raises(ValueError, match="50 tokens"):
         TASK.check_fit(other, prepared)
     longer = dataclasses.replace(TASK, length=17)
-    with pytest.raises(ValueError, match=r"at most 16 tokens; received length=17\. Build it with"):
+    with pytest.raises(ValueError, match="length=17"):
         longer.check_fit(tiny_model(prepared.tokenizer), prepared)
     without = dataclasses.replace(prepared, valid=None)
-    with pytest.raises(ValueError, match="count has no text for validation"):
+    with pytest.raises(ValueError, match="validation"):
         TASK.check_fit(tiny_model(prepared.tokenizer), without)
 
 
 @pytest.mark.once
 def test_settings_out_of_range():
-    for task, message in (
-        (lambda: MaskedLM(mask_rate=0.0), r"mask_rate must be in \(0, 1\]; received 0.0"),
-        (lambda: MaskedLM(cut=1.5), r"cut must be in \[0, 1\]; received 1.5"),
-        (lambda: MaskedLM(epoch_tokens=0), "epoch_tokens must be a positive integer"),
-        (lambda: TextClassification(length=4), "length must be .* at least 8; received 4"),
-        (lambda: TextClassification(label_smoothing=1.0), "label_smoothing must be in"),
+    for task, name, value in (
+        (MaskedLM, "mask_rate", 0.0),
+        (MaskedLM, "epoch_tokens", 0),
+        (TextClassification, "length", 4),
     ):
-        with pytest.raises(ValueError, match=message):
-            task()
-
-
-@pytest.mark.once
-def test_recipes():
-    for task, names in (
-        (MaskedLM, {"quick", "standard", "long"}),
-        (TextClassification, {"finetune"}),
-    ):
-        for name in names:
-            recipe = find_recipe(name, task.name)
-            assert isinstance(recipe.task, task)
-            assert recipe.settings()["task"] == task.name
-        with pytest.raises(ValueError, match="Unknown recipe 'resolution'"):
-            find_recipe("resolution", task.name)
+        with pytest.raises(ValueError, match=name):
+            task(**{name: value})
