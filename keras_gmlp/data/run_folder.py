@@ -4,6 +4,7 @@ import contextlib
 import csv
 import functools
 import hashlib
+import itertools
 import os
 from pathlib import Path
 from typing import NamedTuple
@@ -89,8 +90,10 @@ class Run:
         if columns is not None and own:
             columns = {**self.recipe.get("columns", {}), **columns}
             columns |= {"test": self._find(columns["test"])} if "test" in columns else {}
-        if self.samples:
-            own, roles = self._find_roles(other or chosen, columns, split)
+        if self.samples and other:
+            self._find_roles(other, {**columns, "test": None}, "all")  # for its warning
+        elif self.samples:
+            own, roles = self._find_roles(chosen, columns, split)
             if name is None and not own:
                 raise ValueError(
                     f"{self.path}: {printable(chosen)} does not hold the data of the run, which "
@@ -120,7 +123,7 @@ class Run:
         return place if os.path.exists(place) and not same_data(name, place) else name
 
     def _find_roles(self, name, columns, split):
-        """Returns whether data are the run's, and by sample or its place the recorded split."""
+        """Returns whether data are the run's, and by path or place the recorded split."""
         samples = _list_all(name, columns)
         rows = _describe(samples, find_path(name))
         found = self._find_splits(rows)
@@ -133,14 +136,17 @@ class Run:
                 f"{printable(name)}: left out {new:,} of {len(found):,} samples, which "
                 f"{self.path} had neither for training nor for testing."
             )
-        keys = samples if columns is not None or holds_files(name) else range(len(samples))
+        keys = samples if columns is None and holds_files(name) else range(len(samples))
         return own, dict(zip(keys, found, strict=True)) if own and split != "all" else None
 
     def _find_splits(self, rows):
         """Returns the recorded split of each sample by name and hash, or by hash; or `None`."""
-        by_name = {(row.name, row.hash): row.split for row in self.samples}
-        by_hash = {row.hash: row.split for row in reversed(self.samples)}  # training comes first
-        return [by_name.get(row) or by_hash.get(row[1]) for row in rows]
+        by_name = {(row.name, row.hash): row.split for row in self.samples if row.name}
+        by_hash = {}
+        for row in self.samples:  # training comes first
+            by_hash.setdefault(row.hash, []).append(row.split)
+        copies = {digest: itertools.cycle(splits) for digest, splits in by_hash.items()}
+        return [by_name.get(row) or next(copies.get(row[1], iter(())), None) for row in rows]
 
     def _warn_of_trained(self, name, found):
         if trained := sum(split in ("train", "validation") for split in found):

@@ -289,6 +289,26 @@ def test_texts_to_test_on_are_found_from_any_folder(tmp_path, monkeypatch):
     assert Run("project/run").data("texts.csv", columns={})[1]
 
 
+def test_copies_of_texts_stay_on_their_sides(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_texts("texts.csv", 20)
+    write_texts("held_out.csv", 6)
+    data = begin_texts(columns={"test": "held_out.csv"})
+    name, _, division = Run("run").data(columns={})
+    for split in ("train", "test"):
+        found = choose_texts(TextSource(name, **division), split)[0]
+        assert found.texts == getattr(data, split).texts
+
+
+def test_other_texts_to_test_on_are_counted_once(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_texts("texts.csv", 20)
+    data = begin_texts()
+    write_texts("other.csv", 20)
+    with pytest.warns(DataWarning, match=f"{len(data.train)} of these 20 "):
+        assert not Run("run").data("texts.csv", columns={"test": "other.csv"})[1]
+
+
 def test_test_texts_that_are_training_texts(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     write_texts("texts.csv", 20)

@@ -29,7 +29,7 @@ class TextSource:
     held_out: float = 0.0  # share of the training samples to test on instead of the test samples
     data_dir: str | None = None  # folder of TFDS; see `data.load`
     validation: float = 0.0  # share of the training samples that is tested after each epoch
-    roles: dict | None = None  # the split of each text, as a run recorded it
+    roles: dict | None = None  # the split by the place of a text, as a run recorded it
 
     @property
     def path(self):
@@ -60,8 +60,8 @@ def open_texts(source):
     if source.roles is not None:
         texts, labels, _ = read_all(source)
         places = {name: [] for name in ("train", "test", "validation")}
-        for place, text in enumerate(texts.texts):
-            places.get(source.roles.get(text), []).append(place)
+        for place in range(len(texts)):
+            places.get(source.roles.get(place), []).append(place)
         parts = {name: texts.take(found) for name, found in places.items()}
         return TextData(source.name, labels, **{**parts, "validation": parts["validation"] or None})
     texts = source.load()
