@@ -10,7 +10,6 @@ fresh      weights over tokens are as at the start of training; patches keep the
 
 import sys
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 
@@ -63,16 +62,14 @@ def main(arguments=None):
     add("--sizes", type=int, nargs="+", required=True, metavar="PIXELS", help="sides of the images")
     add("--images", type=int, default=-1, help="test images; default: all")
     options = parser.parse_args(arguments)
-    from keras_gmlp import data, weights
-    from keras_gmlp.utils.files import read_json
-    from keras_gmlp.utils.shipped import find_shipped
+    from keras_gmlp import weights
+    from keras_gmlp.data.run_folder import Run
 
-    source = weights.load(options.run)
-    name = read_json(Path(find_shipped(options.run)) / "recipe.json")["data"]
+    source, run = weights.load(options.run), Run(options.run)
     own, _, channels = source.model.input_shape[1:]
     fit, rows = source.preparation.get("fit", "crop"), []
     for size in dict.fromkeys([own, *options.sizes]):
-        dataset = data.load(name, (size, size), channels=channels, fit=fit)
+        dataset = run.load_images((size, size, channels), fit=fit)
         rows.append({"": f"{size} pixels", **measure_size(source, dataset, options.images)})
     show_table(rows, parser, arguments or sys.argv[1:], options.csv)
     return 0
