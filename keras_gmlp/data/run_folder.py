@@ -221,7 +221,7 @@ def _hash_file(path, *state):
 
 def _hash(sample):
     if isinstance(sample, bytes):
-        with contextlib.suppress(OSError):  # who decodes the picture says what is wrong
+        with contextlib.suppress(OSError):  # decoding the picture says what is wrong
             found = os.stat(sample)
             return _hash_file(sample, found.st_size, found.st_mtime_ns)
         return ""

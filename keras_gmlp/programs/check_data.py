@@ -20,7 +20,7 @@ data PATH  a folder or a table of images, as for --data in training
 
 findings:
   unreadable        files that training would stop at, with the reason
-  left out          files that are no images that are read, or in no class folder
+  left out          files that are not read as images, or are in no class folder
   exact duplicate   the same pixels, in files of any format
   near duplicate    a scaled, compressed, brightened or slightly cropped copy
   empty class       class folders without an image file, at which training would stop

@@ -44,7 +44,7 @@ def open_text_model(source):
     model, tokenizer, card = read_text_folder(source)
     if card["architecture"] in ("BertModel", "BertForQuestionAnswering"):
         raise ValueError(
-            f"{source}: a {card['architecture']}, for which no program is; text.load_bert opens "
+            f"{source}: a {card['architecture']}, which no program uses; text.load_bert opens "
             f"it, and apps/train_text.py --task DATA --weights {source} gives it another head."
         )
     opened = open_keras(model, Path(source), card)

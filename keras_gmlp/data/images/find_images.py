@@ -47,10 +47,10 @@ def find_images(path, left_out=None):
 
 
 def warn_no_images(place, paths):
-    """Warns of files in a folder that are no images that are read."""
+    """Warns of files in a folder that are not read as images."""
     is_any = any(path.suffix.lower() in HEIC for path in paths)
     advice = f" {HEIC_ADVICE}; otherwise convert them to JPEG." if is_any else ""
-    warn_left_out(place, paths, "which are no images that are read", advice)
+    warn_left_out(place, paths, "which are not read as images", advice)
 
 
 def is_image_file(path):

@@ -206,7 +206,7 @@ def _to_mode(image, mode):
     if not high and not image.has_transparency_data:
         return image.convert(mode)
     if image.mode == "F" or (image.mode, image.format) == ("I", "TIFF"):
-        raise RefusedError("pixels of 32 bits, whose white nobody knows. Scale them to 8 bits.")
+        raise RefusedError("pixels of 32 bits, which have no known white. Scale them to 8 bits.")
     result = Image.new(mode, image.size)
     for box in _tiles(image.size):  # in whole, the steps would take three times the memory
         tile = image.crop(box)
