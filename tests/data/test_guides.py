@@ -8,10 +8,7 @@ import pytest
 from pictures import write_pictures
 
 from keras_gmlp import data
-from keras_gmlp.data.images.find_images import find_images
-from keras_gmlp.data.images.read_image import read_image
 from keras_gmlp.data.text import Tokenizer, load_text
-from keras_gmlp.utils.environment import is_installed
 from keras_gmlp.utils.errors import DataWarning
 
 GUIDES = Path(__file__).parents[2] / "docs" / "guides"
@@ -71,34 +68,6 @@ def test_folders(page, tmp_path):
                 assert find().labels == tuple(name.strip("/") for name in names)
 
 
-def test_suffixes_of_images(tmp_path):
-    write_pictures(tmp_path, ["a.png"])
-    kept = {tmp_path / "a.png"}
-    for suffixes, outcome in table("your-images.md", "| files | are |"):
-        for suffix in suffixes:
-            for case in (str.lower, str.upper) if suffix.startswith(".") else (str,):
-                name = f"b{case(suffix)}" if outcome[:4] in ("read", "left") else suffix
-                if outcome == "read, in upper and lower case":
-                    kept |= {tmp_path / name}
-                    write_pictures(tmp_path, [name])
-                    assert read_image(tmp_path / name, (4, 4, 3)).shape == (4, 4, 3)
-                elif suffix.endswith("/"):
-                    write_pictures(tmp_path, [f"{suffix}a.png"])
-                elif outcome.startswith("left out"):
-                    (tmp_path / name).touch()
-                    with pytest.warns(DataWarning, match=re.escape(f"1 ({name})")):
-                        find_images(tmp_path)
-                    (tmp_path / name).unlink()
-                elif outcome == "ignored":
-                    (tmp_path / name).touch()
-                elif not is_installed("pillow_heif"):
-                    (tmp_path / name).touch()
-                    with pytest.warns(DataWarning, match="pip install pillow-heif"):
-                        find_images(tmp_path)
-                    (tmp_path / name).unlink()
-    assert set(find_images(tmp_path)) == kept
-
-
 def test_labels(tmp_path):
     for (label, *_), outcome in table("your-images.md", "| label in a table | class |"):
         (tmp_path / "a.csv").write_text("text,label\n" + f"one,{label}\ntwo,b\n" * 2)
@@ -111,29 +80,6 @@ def test_labels(tmp_path):
                     find()
             else:
                 assert find().labels == tuple(sorted({outcome.strip("`"), "b"}))
-
-
-def test_forms_of_tables(tmp_path):
-    contents = {
-        "UTF-8": "text,label\né,a\nö,b\n",
-        "UTF-8 with a byte order mark": "\ufefftext,label\né,a\nö,b\n",
-        "UTF-16": "text,label\né,a\nö,b\n",
-        ";": "text;label\né;a\nö;b\n",
-        "a tab between the columns": "text\tlabel\né\ta\nö\tb\n",
-        '"': 'text,label\n"é,a\nö,b\n',
-        "no header": "é,a\nö,b\n",
-    }
-    path = tmp_path / "a.csv"
-    rows = {key: outcome for (key, *_), outcome in table("text.md", "| file | is |")}
-    assert set(rows) == set(contents)
-    for key, outcome in rows.items():
-        encoding = key if key == "UTF-16" else "UTF-8"
-        path.write_text(contents[key], encoding)
-        if outcome == "read":
-            assert load_text(path, test=path).test.texts == ["é", "ö"]
-        else:
-            with pytest.raises(ValueError, match=outcome.split()[-1]):
-                load_text(path)
 
 
 def test_languages_keep_their_marks():

