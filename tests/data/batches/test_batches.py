@@ -165,14 +165,11 @@ def test_alternating_flip_mirrors_every_sample_in_one_of_two_epochs(monkeypatch,
     np.testing.assert_array_equal(rest[rest >= 0], run[1][rest >= 0])
 
 
-def test_flip_mirrors_half():
-    images = noise(200, size=4)
-    (epoch,) = epochs(images, AUGMENTATIONS["flip"], batch_size=200)
-    assert 70 < mirrored_samples(images, epoch).sum() < 130
-
-
 @pytest.mark.parametrize("name", ["flip", "alternating flip"])
-def test_images_whose_label_would_change_are_not_mirrored(name):
+def test_flip_mirrors_half_and_no_image_whose_label_would_change(name):
+    images = noise(200, size=4)
+    (epoch,) = epochs(images, AUGMENTATIONS[name], batch_size=200)
+    assert 70 < mirrored_samples(images, epoch).sum() < 130
     images = noise(20, size=4, mirror=False)
     for epoch in epochs(images, AUGMENTATIONS[name], 2, batch_size=20):
         assert not mirrored_samples(images, epoch).any()
@@ -246,21 +243,10 @@ def test_mixup_and_cutmix_get_their_shares_of_the_batches(mixup, cutmix):
     ((pixels, labels),) = epochs(plain(*(i % 250 for i in range(400)), size=4), augmentation)
     mixed = (labels.max(axis=-1) < 1).any(axis=-1)
     pasted = (np.ptp(pixels, axis=(2, 3)) > 0).any(axis=(1, 2))
-    assert mixed.any()
     assert np.isclose(mixed.mean(), mixup + cutmix, atol=0.15)
     assert np.isclose(pasted.mean(), cutmix, atol=0.15)
-
-
-def test_batch_of_one_mixes_with_itself():
-    augmentation = Augmentation(mixup=0.5, cutmix=0.5, **NOTHING)
-    for pixels, labels in epochs(plain(10, 20), augmentation, batch_size=1):
+    for pixels, labels in epochs(plain(10, 20), augmentation, batch_size=1):  # with itself
         np.testing.assert_allclose(pixels[:, 0, 0, 0, 0], 10 + 10 * labels.argmax(axis=-1)[:, 0])
-
-
-def test_grey_images():
-    ((pixels, labels),) = epochs(noise(channels=1), AUGMENTATIONS["all"])
-    assert pixels.shape == (3, 4, 8, 8, 1)
-    assert labels.shape == (3, 4, 12)
 
 
 @pytest.mark.parametrize("memory", [2**30, 0])
@@ -283,5 +269,5 @@ def test_bad_arguments():
     for settings in wrong:
         with refused(next(iter(settings))):
             Augmentation(**settings)
-    with refused("batch_size must be at least 1; received 0"):
+    with refused("batch_size"):
         training_batches(noise(), 0)

@@ -69,12 +69,6 @@ def test_same_pixels_as_keras_cv(name):
         np.testing.assert_allclose(apply(name, images, strength, signed), expected, atol=1e-2)
 
 
-def test_strength_zero_is_the_identity():
-    for name in sorted({*OPERATIONS} - {"auto_contrast", "equalize"}):
-        images = photos()
-        np.testing.assert_array_equal(apply(name, images), images)
-
-
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_image_of_one_level(name):
     """Brightness and solarize shift the level; nothing divides by a range of 0."""
@@ -99,18 +93,12 @@ def test_each_image_gets_the_operation_and_the_strength_drawn_for_it():
     assert len(set(index)) > 8
 
 
-def test_equal_images_of_a_batch_become_different():
-    images = np.repeat(photos(1), 200, axis=0)
-    result = rand_augment(tf.constant(images), KEY, 0.5).numpy()
-    assert len({image.tobytes() for image in result}) > 170  # 9 of 121 pairs have no strength
-    assert (result == images).all(axis=(1, 2, 3)).mean() < 0.05
-
-
-def test_key_decides():
-    images = tf.constant(photos(32))
+def test_key_and_place_decide():
+    images = tf.constant(np.repeat(photos(1), 200, axis=0))
     one, again, other = (rand_augment(images, key, 0.5).numpy() for key in (KEY, KEY, KEY + 1))
     np.testing.assert_array_equal(one, again)
     assert (one != other).any(axis=(1, 2, 3)).mean() > 0.9
+    assert len({image.tobytes() for image in one}) > 170  # 9 of 121 pairs have no strength
 
 
 @pytest.mark.parametrize("channels", [1, 3])

@@ -1,7 +1,6 @@
 """Text files as one array of tokens."""
 
 import lzma
-import os
 
 import numpy as np
 import pytest
@@ -56,6 +55,9 @@ def test_documents_and_paragraphs(file, tokenizer, tmp_path):
     assert (corpus.info["words"], corpus.info["unknown"]) == (15, 0)
     assert corpus.info["tokenizer"] == tokenizer.hash
     assert corpus.summary().startswith(f"{len(corpus)} tokens in 3 documents, ")
+    assert not corpus.warning()
+    foreign = Tokenizer.train(["ελληνικά γράμματα"], 128)
+    assert "unknown" in build_corpus(file, foreign, tmp_path).warning()
 
 
 def test_files_are_separate_documents_in_order(file, tokenizer, tmp_path):
@@ -82,8 +84,8 @@ def test_tokenizer_learns_from_less_text_without_spaces(tmp_path, monkeypatch):
     train = lambda lines, *arguments: read.append(sum(map(len, lines)))  # noqa: E731
     monkeypatch.setattr(module.Tokenizer, "train", train)
     monkeypatch.setattr(module, "DISTINCT", 1000)
-    for name, word in (("spaces", "a word and "), ("none", "\u0e01\u0e02")):
-        path = tmp_path / f"{name}.txt"
+    for word in ("a word and ", "\u0e01\u0e02"):
+        path = tmp_path / "a.txt"
         path.write_text("".join(f"{word * 20}{n}\n" for n in range(200)), "utf-8")
         module._learn([path], 128, True, False)
     assert read[0] > 44_000
@@ -92,23 +94,11 @@ def test_tokenizer_learns_from_less_text_without_spaces(tmp_path, monkeypatch):
 
 def test_endless_files_are_refused(tmp_path):
     (tmp_path / "zero.txt").symlink_to("/dev/zero")
-    for place in ("/dev/zero", tmp_path / "zero.txt"):
-        with pytest.raises(ValueError, match=r"zero.*: not a file but a device"):
-            find_files(place)
-    with pytest.raises(ValueError, match="/dev/zero: line 1 has more than"):
-        list(read_lines("/dev/zero"))
+    with refused("zero.*device"):
+        find_files(tmp_path / "zero.txt")
     (tmp_path / "long").write_bytes(b"a" * (2**24 + 1))
-    with pytest.raises(ValueError, match="long: line 1 has more than 16,777,216 bytes"):
+    with refused("long: line 1 has more than 16,777,216 bytes"):
         list(read_lines(tmp_path / "long"))
-    with pytest.raises(ValueError, match="the folder has no"):
-        find_files(tmp_path)
-
-
-def test_unknown_tokens_are_counted(file, tokenizer, tmp_path):
-    foreign = Tokenizer.train(["ελληνικά γράμματα"], 128)
-    corpus = build_corpus(file, foreign, tmp_path)
-    assert "% of the tokens are unknown to the tokenizer" in corpus.warning()
-    assert not build_corpus(file, tokenizer, tmp_path).warning()
 
 
 def test_stored_corpus_is_opened(file, tokenizer, tmp_path, monkeypatch):
@@ -159,31 +149,30 @@ def test_errors_are_one_line(tokenizer, tmp_path, monkeypatch):
     cut.write_bytes(lzma.compress(b"some text")[:-5])
     (tmp_path / "folder").mkdir()
     for files, match in [
-        (empty, r"empty\.txt: no text; expected a paragraph a line\."),
         ([empty, empty], r"empty\.txt and 1 more: no text"),
-        (cut, r"cut\.txt\.xz: damaged or truncated"),
-        (tmp_path / "none.txt", r"none\.txt: no such file"),
-        (str(tmp_path / "*.none"), r"\*\.none: no such file"),
-        (tmp_path / "folder", r"the folder has no \.txt or \.txt\.xz files"),
-        ([], "received no text files"),
+        (cut, r"cut\.txt\.xz: damaged"),
+        (tmp_path / "none.txt", "no such file"),
+        (str(tmp_path / "*.none"), "no such file"),
+        (tmp_path / "folder", "the folder has no"),
+        ([], "no text files"),
     ]:
         with refused(match):
             build_corpus(files, tokenizer, tmp_path / "out")
     monkeypatch.setattr(module, "MAX_SIZE", 10)
-    with pytest.raises(ValueError, match=r"has \d+ tokens; a corpus stores at most 10\."):
+    with refused("at most 10"):
         build_corpus(empty, tokenizer, tmp_path)
 
 
 def test_damaged_corpus_is_one_line(file, tokenizer, tmp_path):
     corpus = build_corpus(file, tokenizer, tmp_path)
     np.save(corpus.folder / "starts.npy", corpus.starts[:-1])
-    with refused("damaged .its files differ.; delete it and try again"):
+    with refused("damaged"):
         Corpus(corpus.folder)
     for name, content in [("starts.npy", b"none"), ("tokens.npy", b"")]:
         (corpus.folder / name).write_bytes(content)
-        with refused("damaged .*; delete .* and try again"):
+        with refused("damaged"):
             Corpus(corpus.folder)
-    with pytest.raises(ValueError, match="has no corpus"):
+    with refused("has no corpus"):
         Corpus(tmp_path)
 
 
@@ -200,15 +189,15 @@ def test_prepared_corpus_is_opened_again(file, tmp_path, monkeypatch):
         patch.setattr(module, "_learn", None)
         patch.setattr(module, "encode_files", None)
         prepare_corpus(file, 128, tmp_path / "out", valid)
-    with pytest.raises(ValueError, match="is another tokenizer; choose another folder"):
+    with pytest.raises(ValueError, match="another tokenizer"):
         prepare_corpus(file, 128, tmp_path / "out", lowercase=False)
     given = prepare_corpus(file, tmp_path / "out/tokenizer.json", tmp_path / "given")
     assert given.tokenizer.hash == prepared.tokenizer.hash
     assert given.valid is PreparedCorpus.open(tmp_path / "given").valid is None
     Tokenizer.train(["another"], 128).save(tmp_path / "out/tokenizer.json")
-    with pytest.raises(ValueError, match=r"another tokenizer encoded it than .*tokenizer\.json"):
+    with pytest.raises(ValueError, match="another tokenizer"):
         PreparedCorpus.open(tmp_path / "out")
-    with pytest.raises(ValueError, match="not a prepared corpus; write one"):
+    with pytest.raises(ValueError, match="not a prepared corpus"):
         PreparedCorpus.open(tmp_path)
 
 
@@ -219,11 +208,3 @@ def test_tokenizer_learns_from_the_start_of_each_file(tmp_path, monkeypatch):
     tokens = prepare_corpus(tmp_path, 128, tmp_path / "out").tokenizer.tokens
     assert {"a", "b"} < set(tokens)
     assert "z" not in tokens
-
-
-def test_progress_counts_bytes_on_the_disk(tmp_path):
-    path, seen = tmp_path / "a.txt.xz", []
-    path.write_bytes(lzma.compress(os.urandom(30_000).hex().encode().replace(b"0", b"\n")))
-    assert len(list(read_lines(path, seen.append))) > 1000
-    assert seen == sorted(seen)
-    assert 0 < seen[-1] <= path.stat().st_size

@@ -30,6 +30,9 @@ def test_batches_hold_texts_and_their_classes():
     assert (last.shape, last_labels.tolist()) == ((2, 8), [1, 0])
     expected = np.stack([e.ids for e in TOKENIZER.encode_batch(TEXTS[:7], 8)])
     np.testing.assert_array_equal(np.concatenate([first, last]), expected)
+    assert batches(size=100, seed=0)[0][0].shape == (23, 8)
+    with pytest.raises(ValueError, match="batch_size"):
+        batches(size=0)
 
 
 def test_order_follows_seed_and_pass_alone():
@@ -53,19 +56,6 @@ def test_pairs_are_encoded_together():
     ids, labels = texts.encode("test", 8)
     np.testing.assert_array_equal(ids[0], TOKENIZER.encode("a b", "c", 8).ids)
     assert (texts.pairs, labels.tolist()) == (True, [0, 1])
-
-
-def test_small_sets_make_one_batch():
-    dataset = batches(size=100, seed=0)
-    assert dataset.pass_steps == 1
-    assert dataset[0][0].shape == (23, 8)
-
-
-def test_bad_batches():
-    with pytest.raises(ValueError, match="batch_size must be at least 1; received 0"):
-        batches(size=0)
-    with pytest.raises(ValueError, match="no texts for batches"):
-        TextBatches(np.ones((0, 3), "int32"), np.ones(0, "int32"), 2)
 
 
 def test_fit_takes_the_batches_of_all_steps_in_order():

@@ -15,7 +15,6 @@ from keras_gmlp.data.text import Tokenizer
 from keras_gmlp.data.text import tokenizer as tokenizer_module
 from keras_gmlp.data.text.tokenizer import SPECIAL_TOKENS, shorten
 from keras_gmlp.data.text.wordpiece import PARTS
-from keras_gmlp.utils import environment as optional
 
 # Give the path of bert-base-uncased's vocab.txt to compare with that vocabulary, too.
 BERT_VOCABULARY = os.environ.get("KERAS_GMLP_BERT_VOCABULARY")
@@ -139,27 +138,25 @@ def test_truncation_is_that_of_bert(total):
 
 
 def test_training_repeats_itself(tmp_path):
-    text = ["alpha beta gamma delta 東京 épsilon", "beta, gamma! (zeta) 12 34"] * 5
+    text = ["alpha beta gamma delta 東京 Épsilon", "beta, gamma! (zeta) 12 34"] * 5
     (tmp_path / "a.txt").write_text("\n".join(text), encoding="utf-8")
-    tokenizers = [
-        Tokenizer.train(text, 200),
-        Tokenizer.train(tmp_path / "a.txt", 200),
-        Tokenizer.train(str(tmp_path / "*.txt"), 200),
-        Tokenizer.train([str(tmp_path / "a.txt")], 200),
-    ]
-    assert len({tokenizer.hash for tokenizer in tokenizers}) == 1
-    assert tokenizers[0].special_ids == (0, 1, 2, 3, 4)
-    assert tokenizers[0].tokens[:5] == list(SPECIAL_TOKENS)
-    assert tokenizers[0].size == len(tokenizers[0].tokens) <= 200
+    one, *others = (
+        Tokenizer.train(source, 200)
+        for source in (text, tmp_path / "a.txt", str(tmp_path / "*.txt"), [str(tmp_path / "a.txt")])
+    )
+    assert {tokenizer.hash for tokenizer in others} == {one.hash}
+    assert one.special_ids == (0, 1, 2, 3, 4)
+    assert one.tokens[:5] == list(SPECIAL_TOKENS)
+    assert one.size == len(one.tokens) <= 200
+    cased = Tokenizer.train(text, 200, lowercase=False)
+    assert cased.decode(cased.encode("Épsilon").ids) == "Épsilon"
 
 
 def test_file_holds_the_tokenizer(small, tmp_path):
     path = tmp_path / "tokenizer.json"
     small.save(path)
-    loaded = Tokenizer.load(path)
-    assert loaded.hash == small.hash
-    assert loaded.encode("a cat").ids.tolist() == small.encode("a cat").ids.tolist()
-    # Other programs store settings for padding, which do not apply here.
+    assert Tokenizer.load(path).hash == small.hash
+    # Other programs store settings for truncation, which do not apply here.
     content = json.loads(small.text)
     content["truncation"] = {
         "direction": "Right", "max_length": 2, "strategy": "LongestFirst", "stride": 0
@@ -170,11 +167,6 @@ def test_file_holds_the_tokenizer(small, tmp_path):
     assert cut.encode("a cat").ids.tolist() == small.encode("a cat").ids.tolist()
     cut.save(tmp_path / "copy.json")
     assert (tmp_path / "copy.json").read_bytes() == path.read_bytes()
-
-
-def test_cased_tokenizer_keeps_capitals():
-    cased = Tokenizer.train(["The Cat and THE cat"] * 3, 128, lowercase=False)
-    assert cased.decode(cased.encode("The cat").ids) == "The cat"
 
 
 def test_plain_text_has_no_special_tokens(small):
@@ -244,9 +236,8 @@ def change(small, path, value):
     return json.dumps(content)
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "match"),
-    [
+def test_only_berts_wordpiece_is_accepted(small):
+    for path, value, match in (
         ("model.type", "BPE", "the model is"),
         ("model.unk_token", "[none]", "the model is"),
         ("model.max_input_chars_per_word", 10**9, "the model is"),
@@ -257,15 +248,11 @@ def change(small, path, value):
         ("normalizer.lowercase", "yes", "not a tokenizer.json"),
         ("pre_tokenizer", {"type": "Whitespace"}, "the pre_tokenizer is"),
         ("pre_tokenizer", {"type": "Sequence", "pretokenizers": []}, "the pre_tokenizer is"),
-        ("added_tokens.0.content", "a", r"the added_tokens is .*'a'.* expected .*'.PAD.'"),
-        *((part, None, f"the {part} is of type NoneType; expected an object") for part in PARTS),
-    ],
-)
-def test_only_berts_wordpiece_is_accepted(small, path, value, match):
-    with refused(match, "theirs.json") as error:
-        Tokenizer(change(small, path, value), "theirs.json")
-    assert "not a tokenizer.json" in str(error.value)
-    assert len(str(error.value)) < 500
+        ("added_tokens.0.content", "a", "the added_tokens is"),
+        *((part, None, f"the {part} is of type NoneType") for part in PARTS),
+    ):
+        with refused(match, "theirs.json"):
+            Tokenizer(change(small, path, value), "theirs.json")
     older = json.loads(small.text)
     del older["model"]["type"]
     assert Tokenizer(json.dumps(older)).tokens == small.tokens
@@ -274,14 +261,13 @@ def test_only_berts_wordpiece_is_accepted(small, path, value, match):
 def test_wrong_file_is_one_line(tmp_path, monkeypatch):
     monkeypatch.setattr(tokenizer_module, "MOST_BYTES", 100_000)
     for name, content, match in (
-        ("tokenizer.json", None, "no such file; expected a tokenizer.json"),
-        ("tokenizer.json", "no json", r"tokenizer\.json: not a tokenizer\.json .*\("),
-        ("tokenizer.json", "{}", r"tokenizer\.json: not a tokenizer\.json .*\("),
-        ("tokenizer.json", "[" * 100_000, r"tokenizer\.json: not a tokenizer\.json .*\("),
-        ("tokenizer.json", "{" + " " * 100_000, "has more than 100,000 bytes"),
-        ("vocab.txt", "a\nb", r"lacks \[PAD\], \[UNK\], .*expected a vocab\.txt of BERT"),
-        ("vocab.txt", "\n".join([*SPECIAL_TOKENS, *"aba"]), r"has 'a' on two lines"),
-        ("vocab.txt", "\n".join(["a", *SPECIAL_TOKENS]), r"the id of \[PAD\] is 1; expected 0"),
+        ("tokenizer.json", None, "no such file"),
+        ("tokenizer.json", "no json", "not a tokenizer.json"),
+        ("tokenizer.json", "[" * 100_000, "not a tokenizer.json"),
+        ("tokenizer.json", "{" + " " * 100_000, "more than 100,000 bytes"),
+        ("vocab.txt", "a\nb", r"lacks \[PAD\]"),
+        ("vocab.txt", "\n".join([*SPECIAL_TOKENS, *"aba"]), "'a' on two lines"),
+        ("vocab.txt", "\n".join(["a", *SPECIAL_TOKENS]), r"the id of \[PAD\] is 1"),
     ):
         if content:
             (tmp_path / name).write_text(content)
@@ -291,19 +277,12 @@ def test_wrong_file_is_one_line(tmp_path, monkeypatch):
 
 def test_wrong_arguments_are_one_line(small, tmp_path):
     for call, arguments, match in (
-        (Tokenizer.train, (["text"], 10), "vocabulary_size is 10; expected 128 to"),
-        (Tokenizer.train, (["text"], 100_000), "vocabulary_size is 100,000; expected 128 to"),
-        (Tokenizer.train, (["", " "], 128), "the text is empty"),
-        (Tokenizer.train, (tmp_path / "no_such.txt",), r"no_such\.txt: no such file"),
-        (small.encode, ("a", None, 2), "length is 2; expected at least 3"),
-        (small.encode, ("a", "b", 4), "length is 4; expected at least 5"),
-        (small.encode, ("a", 3), "expected text; received int"),
+        (Tokenizer.train, (["text"], 10), "vocabulary_size"),
+        (Tokenizer.train, (["", " "], 128), "empty"),
+        (Tokenizer.train, (tmp_path / "no_such.txt",), "no such file"),
+        (small.encode, ("a", None, 2), "at least 3"),
+        (small.encode, ("a", "b", 4), "at least 5"),
+        (small.encode, ("a", 3), "received int"),
     ):
         with refused(match):
             call(*arguments)
-
-
-def test_missing_package_says_how_to_install_it(monkeypatch):
-    monkeypatch.setattr(optional, "is_installed", lambda package: False)
-    with refused(r"text requires tokenizers; install it: .*\[text\]", kind=ImportError):
-        Tokenizer.train(["text"])
