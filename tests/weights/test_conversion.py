@@ -133,29 +133,19 @@ QUERY, QKV = f"{ATTENTION}/query/kernel", "blocks.0.attn.qkv.weight"
 
 def test_strict_in_both_directions_and_the_model_does_not_change():
     for family, dialect, change, message in (
-        ("gmlp", "timm", lambda a: a.pop("norm.bias"), r"has no norm\.bias \(1 in all\)"),
-        ("gmlp", "timm", lambda a: a.update(e=np.ones(3)), r"has e \(1 in all\), which gmlp"),
-        (
-            "gmlp",
-            "timm",
-            lambda a: a.update({"head.weight": np.ones((5, 8))}),
-            r"head\.weight has shape \(5, 8\), which does not fit head/kernel \(8, 3\)",
-        ),
-        (  # four heads in place of two
-            "vit",
-            "flax",
-            lambda a: a.update({QUERY: a[QUERY].reshape(8, 4, 2)}),
-            r"query/kernel has shape \(8, 4, 2\), which does not",
-        ),
-        ("vit", "timm", lambda a: a.update({QKV: a[QKV].T}), r"qkv\.weight has shape \(8, 24\)"),
+        ("gmlp", "timm", lambda a: a.pop("norm.bias"), r"has no norm\.bias"),
+        ("gmlp", "timm", lambda a: a.update(e=np.ones(3)), "has e "),
+        ("gmlp", "timm", lambda a: a.update({"head.weight": np.ones((5, 8))}), r"\(5, 8\)"),
+        # Four heads in place of two.
+        ("vit", "flax", lambda a: a.update({QUERY: a[QUERY].reshape(8, 4, 2)}), r"\(8, 4, 2\)"),
+        ("vit", "timm", lambda a: a.update({QKV: a[QKV].T}), r"\(8, 24\)"),
     ):
         model = FAMILIES[family](**TINY)
         before = model.get_weights()
         arrays = random_arrays(model, dialect)
         change(arrays)
-        with refused(message) as error:
+        with refused(message, "file.safetensors"):
             load_arrays(model, arrays, "file.safetensors")
-        assert str(error.value).startswith("file.safetensors")
         for old, new in zip(before, model.get_weights(), strict=True):
             np.testing.assert_array_equal(old, new)
 
@@ -186,11 +176,13 @@ def test_head_may_be_missing_as_a_whole(family):
 
 
 def test_other_architectures_are_refused():
-    arrays = random_arrays(FAMILIES["gmlp"](**{**TINY, "depth": 3}), "timm")
-    with pytest.raises(ValueError, match=r"blocks\.2\..*, \.\.\. \(10 in all\)"):
-        load_arrays(FAMILIES["gmlp"](**TINY), arrays)
-    arrays = random_arrays(FAMILIES["mixer"](**TINY), "timm")
-    with pytest.raises(ValueError, match=r"resmlp does not have\. Do the weights match"):
-        load_arrays(FAMILIES["resmlp"](**TINY), arrays)
-    with pytest.raises(ValueError, match="No published weights are known for plain"):
-        load_arrays(keras.Sequential([keras.layers.Dense(3)], name="plain"), arrays)
+    deeper = random_arrays(FAMILIES["gmlp"](**{**TINY, "depth": 3}), "timm")
+    mixer = random_arrays(FAMILIES["mixer"](**TINY), "timm")
+    plain = keras.Sequential([keras.layers.Dense(3)], name="plain")
+    for model, arrays, message in (
+        (FAMILIES["gmlp"](**TINY), deeper, "10 in all"),
+        (FAMILIES["resmlp"](**TINY), mixer, "resmlp does not have"),
+        (plain, mixer, "known for plain"),
+    ):
+        with refused(message):
+            load_arrays(model, arrays)

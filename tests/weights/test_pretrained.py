@@ -138,10 +138,10 @@ def test_another_image_size_is_resized_and_keeps_its_normalization(ours):
 
 
 def test_another_patch_asks_for_the_window_of_tokens_that_have_one(ours):
-    with pytest.raises(ValueError, match=r"images of 3 channels; .*input_shape=\(32, 32, 1\)"):
+    with refused("3 channels"):
         ours.adapt(input_shape=(32, 32, 1))
     wider = dataclasses.replace(ours, model=ours.adapt(patch_window=6)[0])
-    with pytest.raises(ValueError, match=r"these weights use patch_window=6\. Pass both\."):
+    with refused("patch_window=6"):
         wider.adapt(input_shape=(48, 48, 3), patch_size=6)
     model, moved = wider.adapt(input_shape=(64, 64, 3), patch_size=8, patch_window=12)
     assert moved.resized == ("stem/projection/kernel",)
@@ -182,31 +182,19 @@ def described(**config):
 
 
 def test_what_cannot_be_loaded_is_said_in_one_line(published, tmp_path):
+    vit = "vit_tiny_patch16_224"
     for source, preset, message in (
-        (bare, None, "without timm's config.json the architecture is unknown; name the preset"),
-        (bare, "mixer_s16_224", r"has no blocks\.6\."),
-        (bare, "gmlp_n4_32", "which gmlp_n4_32 does not have"),
+        (bare, None, "name the preset"),
+        (bare, "mixer_s16_224", r"has no blocks\.6"),
+        (bare, "gmlp_n4_32", "gmlp_n4_32 does not have"),
         (bare, "mixer_n4_33", "Did you mean 'mixer_n4_32'"),
         (described(architecture="swin_tiny"), None, "Unknown preset 'swin_tiny'"),
-        (
-            described(architecture="vit_tiny_patch16_224"),
-            NAME,
-            "config.json describes vit_ti16_224; received preset mixer_n4_32",
-        ),
-        (
-            described(architecture=NAME, global_pool="token"),
-            None,
-            "head reads 'token'; the head of mixer_n4_32 reads the mean over tokens",
-        ),
-        (
-            described(architecture="vit_tiny_patch16_224", model_args={"num_heads": 6}),
-            None,
-            "num_heads 6; vit_ti16_224 has 3",
-        ),
+        (described(architecture=vit), NAME, "describes vit_ti16_224"),
+        (described(architecture=NAME, global_pool="token"), None, "head reads 'token'"),
+        (described(architecture=vit, model_args={"num_heads": 6}), None, "num_heads 6"),
         (lambda p, t: t / "none.keras", None, "no such model file"),
-        (lambda p, t: t / "model.onnx", None, "expected hf-hub:NAME"),
-        (lambda p, t: t / "v1.5", None, "no such folder; expected hf-hub:NAME"),
-        (lambda p, t: p.with_name("config.json"), None, "config.json: expected hf-hub:NAME"),
+        (lambda p, t: t / "v1.5", None, "no such folder"),
+        (lambda p, t: p.with_name("config.json"), None, "expected hf-hub:NAME"),
     ):
         path = source(published, tmp_path)
         with refused(message, path):
@@ -220,10 +208,10 @@ def test_head_stays_only_where_the_names_are_known(ours, tmp_path):
         assert found.labels is None
         assert found.adapt()[1].fresh == ()
         assert found.adapt(tuple("0123456789"))[1].fresh == ("head/kernel", "head/bias")
-    assert inference.load(tmp_path).labels == tuple("0123456789")
     ours.model.save(tmp_path / "bare.keras")  # without a card
     assert pretrained.load(tmp_path / "bare.keras").labels is None
-    assert inference.load(tmp_path / "bare.keras").labels == tuple("0123456789")
+    for path in (tmp_path, tmp_path / "bare.keras"):
+        assert inference.load(path).labels == tuple("0123456789")
 
 
 def test_checkpoint_without_a_head_is_there_to_be_trained_on(ours, tmp_path):
@@ -237,10 +225,9 @@ def test_checkpoint_without_a_head_is_there_to_be_trained_on(ours, tmp_path):
     assert moved.fresh == ("head/kernel", "head/bias")
     kernels = [m.get_layer("block_2").token_mlp.expand.kernel for m in (model, ours.model)]
     np.testing.assert_array_equal(*map(to_numpy, kernels))
-    with pytest.raises(ValueError, match=r"has no head; train one"):
-        pretrained.load(path).classifier()
-    with pytest.raises(ValueError, match=r"has no head; train one"):
-        found.save(tmp_path / "model.keras")
+    for use in (found.classifier, lambda: found.save(tmp_path / "model.keras")):
+        with refused("has no head"):
+            use()
 
 
 @pytest.mark.parametrize("preset", [NAME, "vit_n4_32", "gmlp_n4_32", "resmlp_n4_32"])
@@ -252,22 +239,22 @@ def test_bare_weights_tell_the_size_of_their_images(tmp_path, preset):
 
 def test_what_a_published_file_could_not_tell_is_not_written(tmp_path):
     for model, preparation, message in (
-        ({"patch_size": 8}, {}, "differs from preset mixer_n4_32 in its sizes"),
-        ({"patch_window": 6}, {}, "has a patch_window, which a published file cannot hold"),
-        ({}, {"fit": "pad"}, "with the fit pad, which a published file"),
+        ({"patch_size": 8}, {}, "sizes"),
+        ({"patch_window": 6}, {}, "patch_window"),
+        ({}, {"fit": "pad"}, "the fit pad"),
     ):
         found = Pretrained(keras_gmlp.build(NAME, **model), NAME, LABELS, preparation, "here")
-        with pytest.raises(ValueError, match=message):
+        with refused(message):
             found.save_published(tmp_path / "model.safetensors")
         assert list(tmp_path.iterdir()) == []
 
 
 def test_weights_of_another_preset_of_ours_are_refused(tmp_path):
     keras_gmlp.build("gmlp_additive_n4_32", depth=1).save(tmp_path / "model.keras")
-    with refused("weights of preset gmlp_additive_n4_32; received preset=gmlp_linear_n4_32"):
+    with refused("gmlp_additive_n4_32"):
         pretrained.load(tmp_path, "gmlp_linear_n4_32")
     keras_gmlp.gMLP(8, 1, 12, input_shape=(8, 8, 3), patch_size=4).save(tmp_path / "model.keras")
-    with refused("'gmlp' is not a preset, and only preset models can be loaded"):
+    with refused("'gmlp' is not a preset"):
         pretrained.load(tmp_path)
 
 
@@ -289,14 +276,14 @@ def test_timm_reads_what_we_publish(timm, tmp_path, preset):
     np.testing.assert_allclose(to_numpy(model(images(64))), expected, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", [*list(ARCHITECTURES)[:4], *MLPS])
-def test_preparation_without_a_config_is_timm_s(timm, name):
-    cfg = timm.models.get_pretrained_cfg(name)
-    family, arguments = lookup(ARCHITECTURES.get(name, name))
-    assert cfg.crop_pct == pretrained.CROP.get(family.__name__, pretrained.OTHER_CROP)
-    assert cfg.interpolation == "bicubic"
-    for key in ("mean", "std"):
-        assert list(getattr(cfg, key)) == list(np.broadcast_to(arguments.get(key, 0.5), 3))
+def test_preparation_without_a_config_is_timm_s(timm):
+    for name in (*list(ARCHITECTURES)[:4], *MLPS):
+        cfg = timm.models.get_pretrained_cfg(name)
+        family, arguments = lookup(ARCHITECTURES.get(name, name))
+        assert cfg.crop_pct == pretrained.CROP.get(family.__name__, pretrained.OTHER_CROP)
+        assert cfg.interpolation == "bicubic"
+        for key in ("mean", "std"):
+            assert list(getattr(cfg, key)) == list(np.broadcast_to(arguments.get(key, 0.5), 3))
 
 
 @pytest.mark.parametrize("size", [(640, 427), (427, 640), (251, 250), (100, 90), (224, 500)])
@@ -345,22 +332,21 @@ def test_classify_prints_the_top_five_of_timm(timm, tmp_path, convert):
 def test_convert_there_and_back(ours, published, tmp_path, convert):
     run, again = tmp_path / "run", tmp_path / "again" / "model.safetensors"
     code, out, _ = convert(published, run, "--json")
-    done = json.loads(out)
-    assert (code, done["image_shape"], done["preset"]) == (0, [32, 32, 3], NAME)
+    assert (code, json.loads(out)["preset"]) == (0, NAME)
     assert inference.load(run).labels == LABELS
     code, _, error = convert(published, run)
-    assert (code, "holds a model already; give another --out" in error) == (1, True)
+    assert (code, "holds a model already" in error, error.count("\n")) == (1, True, 1)
     assert convert(run, again)[0] == 0
-    code, _, error = convert(run, again)
-    assert (code, "exists; give another --out" in error) == (1, True)
+    assert convert(run, again)[0] == 1  # exists
     assert same_logits(pretrained.load(again).model, ours.model)
-    larger, wide = tmp_path / "larger.keras", tmp_path / "wide.keras"
-    code, out, _ = convert(published, larger, "--image-size", "64")
+    wide = tmp_path / "wide.keras"
+    code, out, _ = convert(published, wide, "--image-size", "32x48")
     assert (code, "18 resized" in out) == (0, True)
-    assert inference.load(larger).image_shape == (64, 64, 3)
-    assert read_card(larger)["arguments"]["input_shape"] == [64, 64, 3]
-    assert convert(published, wide, "--image-size", "32x48")[0] == 0
     assert inference.load(wide).image_shape == (32, 48, 3)
+    assert read_card(wide)["arguments"]["input_shape"] == [32, 48, 3]
+    code, _, error = convert(published, tmp_path / "odd", "--image-size", "33")
+    assert (code, "patch" in error, error.count("\n")) == (1, True, 1)
+    assert not (tmp_path / "odd").exists()
 
 
 def test_convert_keeps_thresholds_and_calibration(ours, tmp_path, convert):
@@ -375,35 +361,12 @@ def test_convert_keeps_thresholds_and_calibration(ours, tmp_path, convert):
         classifier, kept = inference.load(again), pretrained.load(path).classifier()
         assert classifier.confidence == kept.confidence
         assert classifier.thresholds == kept.thresholds
-    published, larger = tmp_path / "model.safetensors", tmp_path / "larger.keras"
+    published = tmp_path / "model.safetensors"
     assert convert(tmp_path / "several.keras", published)[0] == 1
-    code, _, note = convert(tmp_path / "one.keras", published)
-    assert (code, "a published file does not hold the temperature" in note) == (0, True)
-    code, _, note = convert(tmp_path / "one.keras", larger, "--image-size", "64")
-    assert (code, "calibrate again" in note) == (0, True)
-    assert read_card(larger)["temperature"] == 1.5
-    path = tmp_path / "several-larger.keras"
-    code, _, note = convert(tmp_path / "several.keras", path, "--image-size", "64")
-    assert (code, "train at this size" in note) == (0, True)
-
-
-def test_convert_fails_in_one_line(published, tmp_path, convert):
-    run = tmp_path / "run"
-    for arguments, reason in (
-        (("missing.safetensors", run), "no such file"),
-        ((published, "model.pth"), "expected a folder, a .keras or a .safetensors"),
-        ((published, run, "--image-size", "33"), "patch"),
+    for source, arguments, reason in (
+        ("one", [published], "does not hold the temperature"),
+        ("one", [tmp_path / "one-64.keras", "--image-size", "64"], "calibrate again"),
+        ("several", [tmp_path / "several-64.keras", "--image-size", "64"], "train at this size"),
     ):
-        code, _, error = convert(*arguments)
-        assert (code, reason in error, error.count("\n")) == (1, True, 1)
-        assert not run.exists()
-
-
-def test_arguments_of_a_card(ours):
-    arguments = ours.build_arguments()
-    del arguments["classes"], arguments["input_shape"]  # the model itself holds them
-    model, report = dataclasses.replace(ours, arguments=arguments).adapt()
-    assert report.fresh == ()
-    assert same_logits(model, ours.model)
-    with refused("'size'", ours.origin):
-        dataclasses.replace(ours, arguments={"size": 1}).adapt()
+        code, _, note = convert(tmp_path / f"{source}.keras", *arguments)
+        assert (code, reason in note) == (0, True)

@@ -181,22 +181,18 @@ def test_resnet_needs_no_resizing():
     assert not transfer(source, target).resized
 
 
-def test_other_architectures_are_refused_and_the_target_does_not_change():
+def test_other_architectures_are_refused_and_the_target_does_not_change(tmp_path):
     target = gMLP(hidden_dim=12, input_shape=(8, 8, 3), **TINY)
     before = target.get_weights()
-    with pytest.raises(ValueError, match=r"mixer and gmlp have different .*differ: block_0/exp"):
+    with refused("mixer and gmlp have different"):
         transfer(MLPMixer(input_shape=(8, 8, 3), **TINY), target)
-    with pytest.raises(ValueError, match=r"block_0/expand/kernel has shape \(8, 14\) in gmlp and"):
-        transfer(gMLP(hidden_dim=14, input_shape=(8, 8, 3), **TINY), target)
+    own = gMLP(hidden_dim=14, input_shape=(32, 32, 3), **TINY)
+    with refused(r"block_0/expand/kernel has shape \(8, 14\)"):
+        transfer(own, target)
     for old, new in zip(before, target.get_weights(), strict=True):
         np.testing.assert_array_equal(old, new)
-
-
-def test_a_saved_model_of_other_sizes_is_refused_as_weights_of_a_preset(tmp_path):
-    gMLP(hidden_dim=14, input_shape=(32, 32, 3), **TINY).save(tmp_path / "own.keras")
-    with refused(
-        r"sizes that differ: stem/projection/kernel \(4, 4, 3, 8\) and \(4, 4, 3, 192\), "
-    ):
+    own.save(tmp_path / "own.keras")
+    with refused(r"stem/projection/kernel \(4, 4, 3, 8\) and \(4, 4, 3, 192\)"):
         build("gmlp_n4_32", weights=str(tmp_path / "own.keras"))
 
 
@@ -205,7 +201,7 @@ def test_a_convolutional_stem_keeps_its_patch_size(stem):
     sizes = {"hidden_dim": 12, "stem": stem, "dim": 8, "depth": 1, "classes": 3}
     source = gMLP(input_shape=(16, 16, 3), patch_size=4, **sizes)
     target = gMLP(input_shape=(32, 32, 3), patch_size=8, **sizes)
-    with pytest.raises(ValueError, match=r"stem for patches of 4 pixels, which .*--patch-size 4"):
+    with refused("--patch-size 4"):
         transfer(source, target)
 
 
