@@ -92,10 +92,5 @@ def test_program_draws_a_text_model(tmp_path, app):
     code, out, notes = app("visualize", tmp_path)
     assert (code, out) == (0, f"{tmp_path / 'pictures' / 'filters.png'}\n")
     assert "skipped attention" in notes
-    for arguments, reason in (
-        (["--only", "confusion"], "filters and attention"),
-        (["--only", "attention", "--text", "Rome"], "aMLP and BERT have"),
-    ):
-        code, _, error = app("visualize", tmp_path, *arguments)
-        assert code == 1
-        assert reason in error
+    code, _, error = app("visualize", tmp_path, "--only", "confusion")
+    assert (code, "filters and attention" in error) == (1, True)

@@ -66,21 +66,16 @@ def test_a_square_marks_the_token_of_a_filter_but_no_hidden_unit(tmp_path, saved
         return [(square.get_x() + 0.5, square.get_y() + 0.5) for square in squares]
 
     # As many hidden units as tokens, so their number does not distinguish them.
-    plots.draw_spatial_filters(MLPMixer(token_hidden_dim=6, **TINY), tmp_path / "mixer.png")
+    plots.draw_spatial_filters(MLPMixer(token_hidden_dim=6, **TINY), tmp_path / "a.png")
     assert marked() == []
-    plots.draw_spatial_filters(ResMLP(**TINY), tmp_path / "resmlp.png", tokens=[0, 5])
+    plots.draw_spatial_filters(ResMLP(**TINY), tmp_path / "a.png", tokens=[0, 5])
     assert marked() == [(0, 0), (2, 1)] * 2
-    with pytest.raises(ValueError, match=r"tokens must be in \[0, 6\); received \[6\]"):
-        plots.draw_spatial_filters(ResMLP(**TINY), tmp_path / "resmlp.png", tokens=[6])
-
-
-@pytest.mark.once
-def test_plot_shows_a_head_in_each_column(tmp_path, saved_figures):
-    model = gMLP(hidden_dim=12, toeplitz=True, heads=2, **TINY)
-    plots.draw_spatial_filters(model, tmp_path / "gmlp.png")
-    squares = [square for axes in saved_figures[-1].axes for square in axes.patches]
-    assert len(squares) == 2 * 8
-    assert all(0 <= s.get_x() + 0.5 < 3 and 0 <= s.get_y() + 0.5 < 2 for s in squares)
+    with pytest.raises(ValueError, match="tokens"):
+        plots.draw_spatial_filters(ResMLP(**TINY), tmp_path / "a.png", tokens=[6])
+    # A column for each head.
+    plots.draw_spatial_filters(gMLP(hidden_dim=12, **SHIFTS, **TINY), tmp_path / "a.png")
+    assert len(marked()) == 2 * 8
+    assert all(0 <= x < 3 and 0 <= y < 2 for x, y in marked())
 
 
 def first_block(model, norm):
@@ -120,12 +115,12 @@ def test_amlp_shows_the_average_attention_of_its_tokens():
 
 @pytest.mark.once
 def test_family_without_filters_or_attention():
-    for function, model, message in (
-        (spatial_filters, ViT(num_heads=2, **TINY), "no block that mixes tokens by a"),
-        (spatial_filters, ResNet(8), "resnet has no tokens"),
-        (partial(attention_maps, image=image()), gMLP(hidden_dim=12, **TINY), "aMLP and ViT have"),
+    for function, model in (
+        (spatial_filters, ViT(num_heads=2, **TINY)),
+        (spatial_filters, ResNet(8)),
+        (partial(attention_maps, image=image()), gMLP(hidden_dim=12, **TINY)),
     ):
-        with pytest.raises(NotApplicableError, match=message):
+        with pytest.raises(NotApplicableError):
             function(model)
 
 
@@ -135,16 +130,18 @@ def test_pictures_are_drawn(tmp_path):
     redraw_weights(model)
     images = np.stack([image()] * 5)
     labels, logits = np.array([0, 1, 2, 0, 1]), to_numpy(model(images))
-    plots.draw_spatial_filters(model, tmp_path / "filters.png")
-    plots.draw_attention(model, images[0], tmp_path / "attention.png", "an image")
-    draw_confusion(labels, logits.argmax(-1), list("abc"), tmp_path / "confusion.png")
-    draw_mistakes(images, labels, logits, list("abc"), tmp_path / "mistakes.png")
-    draw_mistakes(images, logits.argmax(-1), logits, list("abc"), tmp_path / "none.png")
-    paths = sorted(tmp_path.glob("*.png"))
-    assert len(paths) == 5
-    for path in paths:
+    path = tmp_path / "a.png"
+    for draw in (
+        lambda: plots.draw_spatial_filters(model, path),
+        lambda: plots.draw_attention(model, images[0], path, "an image"),
+        lambda: draw_confusion(labels, logits.argmax(-1), list("abc"), path),
+        lambda: draw_mistakes(images, labels, logits, list("abc"), path),
+        lambda: draw_mistakes(images, logits.argmax(-1), logits, list("abc"), path),
+    ):
+        draw()
         with Image.open(path) as picture:
             assert np.asarray(picture.convert("L")).std() > 3  # not blank
+        path.unlink()
 
 
 @pytest.fixture
@@ -173,25 +170,17 @@ def test_app_draws_what_applies(run, app):
 def test_app_with_an_image_needs_no_data(run, app, tmp_path):
     (run / "recipe.json").unlink()
     Image.new("L", (30, 20), 90).save(tmp_path / "grey.png")
-    given = ["visualize", run, "--only", "attention", "--image", tmp_path / "grey.png"]
-    assert app(*given, "--out", tmp_path / "here")[0] == 0
-    assert (tmp_path / "here" / "attention.png").exists()
-    code, out, _ = app(*given, "--json")
-    assert code == 0
-    assert json.loads(out) == {"pictures": [str(run / "pictures" / "attention.png")]}
+    given = ["visualize", run, "--only", "attention", "--image", tmp_path / "grey.png", "--json"]
+    code, out, _ = app(*given, "--out", tmp_path / "here")
+    path = tmp_path / "here" / "attention.png"
+    assert (code, json.loads(out)) == (0, {"pictures": [str(path)]})
+    assert path.exists()
 
 
 @pytest.mark.once
 def test_app_fails_in_one_line(run, app):
-    for arguments, reason in (
-        (["--only", "filters"], "no block that mixes tokens"),
-        (["--only", "attention", "--image", "missing.png"], "missing.png"),
-        (["--only", "confusion", "--data", "missing/"], "missing/: no such folder"),
-    ):
-        code, _, error = app("visualize", run, *arguments)
-        assert (code, error.count("\n")) == (1, 1)
-        assert reason in error
+    code, _, error = app("visualize", run, "--only", "confusion", "--data", "missing/")
+    assert (code, "missing/" in error, error.count("\n")) == (1, True, 1)
     gMLP(8, 1, 12, input_shape=(8, 8, 1), patch_size=4, classes=10).save(run / "model.keras")
     code, _, error = app("visualize", run, "--tokens", "4")
-    assert code == 1
-    assert "tokens must be in [0, 4); received [4]" in error
+    assert (code, "received [4]" in error) == (1, True)

@@ -86,16 +86,6 @@ def test_folder_with_splits(tmp_path):
     assert photos.test.arrays()[1].tolist() == [1]
 
 
-def test_what_systems_leave_behind_is_no_class(tmp_path):
-    class_folders(tmp_path, 5)
-    junk = ["__MACOSX/a/1.png", "@eaDir/1.png", "a/__MACOSX/1.png", ".DS_Store/1.png"]
-    write_pictures(tmp_path, [*junk, "train/1.png"])
-    (tmp_path / "a/Thumbs.db").write_bytes(b"\xff\xd8\xff")
-    photos = data.load(tmp_path, (4, 4))
-    assert photos.labels == ("a", "b", "train")  # trains, since no folders are in it
-    assert (len(photos.train), len(photos.test)) == (9, 2)
-
-
 def test_classes_whose_names_look_the_same_are_one(tmp_path):
     for name in ("caf\u00e9", "cafe\u0301", "cat", "ca\u200bt"):
         write_pictures(tmp_path / "train" / name, ["1.png"])

@@ -50,19 +50,19 @@ def test_flat_dark_and_other_pictures_are_no_copies():
     rng = np.random.default_rng(0)
     levels = rng.uniform(5, 250, (60, 1, 1, 1))
     flat = np.clip(rng.normal(levels, 1.5, (60, SIDE, SIDE, 3)), 0, 255).astype("uint8")
-    assert find_near_duplicates(flat) == {}
     dark = np.clip(rng.normal(6, 4, (60, SIDE, SIDE, 3)), 0, 255).astype("uint8")
-    assert find_near_duplicates(dark) == {}
-    assert find_near_duplicates(flat[:1]) == find_near_duplicates(flat[:0]) == {}
-    two = thumbnails([scene(rng), scene(rng)])
-    assert find_near_duplicates(two) == {}
-
-
-def test_copies_in_a_small_set_and_other_colours():
-    image = scene(np.random.default_rng(0))
-    other = Image.fromarray(np.asarray(image)[..., ::-1].copy())
-    assert find_near_duplicates(thumbnails([image, other])) == {}
-    assert set(find_near_duplicates(thumbnails([image, crop(image)]))) == {(0, 1)}
+    one, two = scene(rng), scene(rng)
+    other = Image.fromarray(np.asarray(one)[..., ::-1].copy())  # its colours
+    for images in (
+        flat,
+        dark,
+        flat[:1],
+        flat[:0],
+        thumbnails([one, two]),
+        thumbnails([one, other]),
+    ):
+        assert find_near_duplicates(images) == {}
+    assert set(find_near_duplicates(thumbnails([one, crop(one)]))) == {(0, 1)}
 
 
 def test_same_pixels_in_other_files(tmp_path):

@@ -89,17 +89,6 @@ def test_model_files_keep_what_their_runtimes_read(tmp_path):
     assert keras.saving.load_model(path, compile=False).count_params() == model.count_params()
 
 
-def test_round_trip_in_the_metadata_of_an_onnx_file(tmp_path):
-    onnx = pytest.importorskip("onnx")
-    proto = onnx.helper.make_model(onnx.helper.make_graph([], "empty", [], []))
-    onnx.helper.set_model_props(proto, members(NO_MODEL, LABELS, METADATA))
-    onnx.save(proto, tmp_path / "model.onnx")
-    found = onnx.load(tmp_path / "model.onnx").metadata_props
-    result = from_members({entry.key: entry.value for entry in found})
-    assert result["labels"] == LABELS
-    assert METADATA.items() <= result.items()
-
-
 def test_file_that_is_cut_off_has_its_card_or_none_or_an_error(tmp_path):
     path = tflite_file(tmp_path)
     bare = path.stat().st_size

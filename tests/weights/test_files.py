@@ -252,15 +252,3 @@ def test_config_of_another_file_is_not_overwritten(tmp_path):
         write_checkpoint(tmp_path / "b.safetensors", ARRAYS, {"architecture": "c"})
     assert read_checkpoint(tmp_path / "a.safetensors")[1].architecture == "b"
     assert not (tmp_path / "b.safetensors").exists()
-
-
-def test_odd_pickle_gives_no_warning(tmp_path):
-    with (
-        zipfile.ZipFile(save(tmp_path / "whole.pth", tensors())) as whole,
-        zipfile.ZipFile(tmp_path / "odd.pth", "w") as odd,
-    ):
-        for name in whole.namelist():
-            content = whole.read(name)
-            # The first two bytes are the pickle's protocol.
-            odd.writestr(name, b"\x80\x12" + content[2:] if name.endswith(".pkl") else content)
-    assert same(tmp_path / "odd.pth")

