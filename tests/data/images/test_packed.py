@@ -167,18 +167,17 @@ def record_requests(monkeypatch, size):
     return found
 
 
-@pytest.mark.parametrize("kind", ["packed", "held out", "tf.data", "grey"])
+@pytest.mark.parametrize("kind", ["held out", "tf.data", "grey"])
 def test_images_are_requested_in_the_order_of_reading(kind, packed, monkeypatch):
     monkeypatch.setattr(splits, "MEMORY_LIMIT", 0)
     monkeypatch.setattr(batches, "REQUESTED", 3)
-    pytest.importorskip("tensorflow")
     requested = record_requests(monkeypatch, 768)
     found = load_packed(packed)
     if kind == "held out":
         found = data.hold_out(found, 0.25)
     elif kind == "tf.data":
         found = dataclasses.replace(found, train=DatasetSplit(found.train.dataset()))
-    elif kind == "grey":
+    else:
         train, test = (ChannelSplit(split, 1) for split in (found.train, found.test))
         found = dataclasses.replace(found, image_shape=(16, 16, 1), train=train, test=test)
     read = np.concatenate([images for images, _ in data.training_batches(found, 4)])
