@@ -26,7 +26,6 @@ def test_errors_for_the_user_are_one_line(capsys):
     for error, code, text in (
         (ValueError("wrong\n  number"), 1, "app: wrong number\n"),
         (ValueError("a\x1b[2J\u202eb"), 1, "app: a\\x1b[2J\\u202eb\n"),
-        (MemoryError(), 1, "app: out of memory; close other programs.\n"),
         (MemoryError("a: too little."), 1, "app: a: too little; close other programs.\n"),
         (RuntimeError(), 1, "app: RuntimeError\n"),
         (
@@ -34,18 +33,10 @@ def test_errors_for_the_user_are_one_line(capsys):
             1,
             "app: runs/a: permission denied; choose a path that you can access.\n",
         ),
-        (
-            OSError(errno.ENOSPC, "No space left on device"),
-            1,
-            "app: no space left on device; free some space and give the same command again.\n",
-        ),
-        (OSError("Unable to open file"), 1, "app: Unable to open file\n"),
         (OSError(errno.ENOENT, "cannot open\n'/Data/X.h5'"), 1, "app: cannot open '/Data/X.h5'.\n"),
-        (ImportError("cannot import name 'a'"), 1, "app: cannot import name 'a'\n"),
         (tf.errors.OutOfRangeError(None, None, "File too\nlarge"), 1, "app: File too large\n"),
         (KeyboardInterrupt(), 130, "\napp: stopped.\n"),
         (KeyboardInterrupt("stopped; go on so."), 130, "\napp: stopped; go on so.\n"),
-        (BrokenPipeError(), 1, "app: stopped; the output was closed.\n"),
     ):
         assert console.guarded("app", raising(error)) == code
         assert capsys.readouterr().err == text
@@ -60,9 +51,6 @@ def test_wrong_usage_is_one_line(capsys):
         parser.error("expected\n  a number.")
     assert stopped.value.code == 2
     assert capsys.readouterr().err == "app.py: error: expected a number.\n"
-    with pytest.raises(SystemExit):
-        parser.error("unrecognized arguments: .")
-    assert capsys.readouterr().err == "app.py: error: unrecognized arguments: .\n"
 
 
 OPTIONS = """\
@@ -100,26 +88,16 @@ def test_options_in_a_text(capsys):
     for given in (["a"], ["--file", "x"], ["a", "--file", "x", "--yes", "--no"]):
         with pytest.raises(SystemExit):
             parser.parse_args(given)
-    hints = {"--conut=5": ". Did you mean --count?", "--zebra": "", "my--fil.jpg": ""}
-    for wrong, hint in hints.items():
-        capsys.readouterr()
-        with pytest.raises(SystemExit):
-            parser.parse_args(["a", "--file", "x", wrong])
-        expected = f"app.py: error: unrecognized arguments: {wrong}{hint}\n"
-        assert capsys.readouterr().err == expected
-    with pytest.raises(ValueError, match="--bad A B: expected METAVAR:type=default"):
+    capsys.readouterr()
+    with pytest.raises(SystemExit):
+        parser.parse_args(["a", "--file", "x", "--conut=5"])
+    expected = "app.py: error: unrecognized arguments: --conut=5. Did you mean --count?\n"
+    assert capsys.readouterr().err == expected
+    with pytest.raises(ValueError, match="METAVAR"):
         parser.add_options("--bad A B  a help")
 
 
-@pytest.mark.parametrize(
-    ("module", "extra"),
-    [
-        ("safetensors.numpy", "[convert]"),
-        ("torch", "[torch]"),
-        ("tensorflow", "[train]"),
-        ("numpy", ""),
-    ],
-)
+@pytest.mark.parametrize(("module", "extra"), [("tensorflow", "[train]"), ("numpy", "")])
 def test_missing_module_names_its_extra(module, extra, monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(messages, "VENV", APPS.parent / "no .venv")
     error = ModuleNotFoundError(f"No module named {module!r}", name=module)
@@ -188,11 +166,12 @@ def test_ctrl_c_while_a_program_starts(monkeypatch, capsys):
     assert (stopped.value.code, *capsys.readouterr()) == (130, "", "classify: stopped.\n")
 
 
-def test_quiet_hides_output_of_native_code():
-    program = "with quiet(): os.write(2, b'note')\nos.write(2, b'error')"
+def test_output_of_native_code_and_notes_of_tensorflow_are_hidden():
+    program = """
+os.environ.pop("TF_CPP_MIN_LOG_LEVEL", None)
+with quiet():
+    os.write(2, b"note")
+import_tensorflow()
+os.write(2, b"error")
+"""
     assert run(program) == (0, "", "error")
-
-
-def test_tensorflow_is_imported_without_its_notes():
-    program = "os.environ.pop('TF_CPP_MIN_LOG_LEVEL', None)\nimport_tensorflow()"
-    assert run(program) == (0, "", "")

@@ -84,13 +84,8 @@ def test_unknown_name(app):
     for name, arguments in (
         ("classify", [CAT, "--model", "shorts"]),
         ("export", ["shorts"]),
-        ("calibrate", ["shorts"]),
-        ("visualize", ["shorts"]),
-        ("convert", ["shorts"]),
         ("train", ["--weights", "shorts", "--out", "out"]),
-        ("train", ["--teacher", "shorts", "--out", "out"]),
         ("classify_text", ["a text", "--model", "shorts"]),
-        ("evaluate_text", ["shorts", "--data", "texts.csv"]),
     ):
         code, _, error = app(name, *arguments)
         assert (code in (1, 2), error.count("\n")) == (True, 1)
