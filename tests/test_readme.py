@@ -68,7 +68,7 @@ def test_stated_versions_are_what_pip_requires():
 @pytest.mark.slow
 def test_training_example(workspace, monkeypatch):
     page = ("README.md", 0)
-    short = BLOCKS[page].replace("epochs=15", "epochs=8")
+    short = BLOCKS[page].replace("depth=4", "depth=2")
     assert short != BLOCKS[page]
     monkeypatch.setitem(BLOCKS, page, short)
     names = run(*page)

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from load_app import APPS
 from pictures import encode
 from PIL import Image, ImageCms, ImageDraw
 from web_page import as_text, call
@@ -144,12 +143,6 @@ def test_jpeg(page, tmp_path, size, picture, most, mean):
     assert found.mean() < mean
 
 
-def test_photo(page, tmp_path):
-    with Image.open(APPS.parent / "docs" / "cat.jpg") as image:
-        large = image.resize((1024, 768))
-    assert difference(page, tmp_path, encode(large, "JPEG", quality=90)).max() <= 2
-
-
 def test_thin_picture_is_refused_before_scaling(page, tmp_path):
     arguments = [as_text(encode(noise(1, 20_000))), (224, 224, 3), {"crop": 0.875}]
     with pytest.raises(Exception, match="1 x 20000 is too thin: scaled, it has more than"):
@@ -204,14 +197,7 @@ def test_fit_for_many_sizes(page):
         np.testing.assert_array_equal(np.reshape(found, target[::-1]), expected)
 
 
-@pytest.mark.parametrize(
-    ("card", "match"),
-    [
-        ({"fit": "toString"}, "expected a fit of crop, stretch, pad; its card has toString"),
-        ({"fit": "pad", "crop": 0.9}, "its card has crop 0.9 with the fit pad"),
-    ],
-)
-def test_unknown_fit_is_refused(page, card, match):
-    arguments = [as_text(encode(noise(8, 8))), (4, 4, 3), card]
-    with pytest.raises(Exception, match=match):
+def test_unknown_fit_is_refused(page):
+    arguments = [as_text(encode(noise(8, 8))), (4, 4, 3), {"fit": "toString"}]
+    with pytest.raises(Exception, match="crop, stretch, pad"):
         call(page, READ, arguments)

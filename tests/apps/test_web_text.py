@@ -8,9 +8,9 @@ import unicodedata
 import pytest
 from load_app import APPS
 from small_text import LABELS, LENGTH, LINES, small_text_model, small_tokenizer
-from web_page import call, open_page, serve_models
+from web_page import call, serve_models
 
-from keras_gmlp.data.text import Tokenizer, load_text
+from keras_gmlp.data.text import Tokenizer
 from keras_gmlp.data.text.tokenizer import shorten
 from keras_gmlp.export.formats import export_text
 from keras_gmlp.inference.text import load
@@ -151,25 +151,6 @@ def test_words_for_masks_are_pythons(page, folder):
     assert "was cut" in found["note"]
 
 
-def test_included_classifier_gives_the_same_labels(browser):
-    """Each tenth sentence of SST-2's validation split, if they are installed."""
-    name, models = "amlp_nano-sst2", APPS.parent / "saved_models"
-    if not (models / name).is_dir():
-        pytest.skip(f"saved_models/{name} is missing")
-    try:
-        sentences = load_text("sst2").test.texts[::10]
-    except ValueError as error:
-        pytest.skip(str(error))
-    model = load(models / name, warn=lambda _: None)
-    with serve_models(models) as address, open_page(browser, address) as page:
-        script = """const model = await openText(given[0]);
-            const found = [];
-            for (const text of given[1]) found.push((await model.classify(text)).ranked[0].label);
-            return found;"""
-        found = call(page, script, [name, sentences])
-    assert found == [model.classify(sentence)[0]["label"] for sentence in sentences]
-
-
 def choose(page, name):
     """Chooses a model and shows its example, because the fields keep what an earlier test wrote."""
     page.select_option("#text-model", name)
@@ -230,19 +211,6 @@ def test_pairs_require_both_texts(page):
     page.get_by_text("Write the second text.").wait_for()
     page.click("#example")
     page.locator("#text-results ol").wait_for()
-
-
-def test_fields_follow_the_model(page):
-    visible = {
-        "classes": {"text"},
-        "masks": {"text", "insert-mask"},
-        "pairs": {"text", "pair"},
-    }
-    for name, expected in visible.items():
-        page.select_option("#text-model", name)
-        page.locator("#text-results ol, #text-answer:not(:empty)").first.wait_for()
-        shown = {i for i in ("text", "pair", "insert-mask") if page.is_visible(f"#{i}")}
-        assert shown == expected
 
 
 def test_only_text_models_open_the_tab_for_texts(browser, folder, tmp_path):

@@ -57,18 +57,6 @@ def shift(axes, box, point):
     return (box.y0 + box.y1) / 2 - axes.transData.transform(point)[1]
 
 
-def test_pareto_front():
-    points = [(1, 50), (2, 40), (2, 60), (3, 60), (4, 70)]
-    assert charts.pareto(points) == [(1, 50), (2, 60), (4, 70)]
-
-
-def test_overlaps_are_found(draw):
-    (axes,) = draw(charts.draw_costs, [line("a", 1, 0.5), line("b", 1, 0.5)], colours("a", "b"))
-    boxes = boxes_of(axes)
-    assert overlapping(boxes) == []
-    assert overlapping({**boxes, "c": boxes["a"]}) == [("a", "c")]
-
-
 def test_names_of_equal_models_do_not_overlap(draw):
     presets = ("first_n4_32", "second_n4_32", "third_32", "elsewhere")
     summary = [line(preset, 1, 0.5) for preset in presets[:3]] + [line("elsewhere", 8, 0.5)]
@@ -80,19 +68,6 @@ def test_names_of_equal_models_do_not_overlap(draw):
     # The group keeps its middle at the points, and a name with room stays level with its own.
     assert shift(axes, boxes["second"], (1, 50)) == pytest.approx(0, abs=1)
     assert shift(axes, boxes["elsewhere"], (8, 50)) == pytest.approx(0, abs=1)
-
-
-@pytest.mark.parametrize(
-    ("name", "moves"), [("short", False), (30 * "long", True)], ids=["short", "long"]
-)
-def test_name_moves_only_where_it_would_run_into_another(draw, name, moves):
-    summary = [line(name, 1, 0.5), line("right", 2, 0.5)]
-    (axes,) = draw(charts.draw_costs, summary, colours(name, "right"))
-    boxes = boxes_of(axes)
-    assert overlapping(boxes) == []
-    for text, x in ((name, 1), ("right", 2)):
-        moved = abs(shift(axes, boxes[text], (x, 50))) > 1
-        assert moved == moves
 
 
 def test_costs_are_drawn_where_all_models_have_them(draw):

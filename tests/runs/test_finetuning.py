@@ -65,7 +65,7 @@ def test_pictures_in_files_are_seen_at_several_zooms(places, tmp_path, monkeypat
 
 def test_without_the_included_weights(places, monkeypatch):
     monkeypatch.setattr(settings, "DEFAULT_BACKBONE", "gmlp_that_nobody_has_64")
-    with pytest.raises(ValueError, match=r"come with a clone of the repository.*--weights none"):
+    with pytest.raises(ValueError, match="--weights none"):
         keras_gmlp.finetune(places[1])
 
 

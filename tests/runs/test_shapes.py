@@ -1,7 +1,6 @@
 """Pictures of another aspect ratio than the model: trained, exported and read with one fit."""
 
 import json
-from pathlib import Path
 
 import keras
 import numpy as np
@@ -129,28 +128,17 @@ def test_further_training_takes_the_fit_of_the_weights(trained, photos, tmp_path
 def test_run_of_another_fit_is_not_resumed(trained, photos):
     directory, _ = trained
     settings = settings_of(photos, directory, 16, "stretch")
-    with pytest.raises(ValueError, match="fit 'pad' there, 'stretch' here"):
+    with pytest.raises(ValueError, match="'pad' there"):
         runs.train_run(settings, export=False, verbose=0)
 
 
-def test_bad_size_is_one_line(photos, tmp_path, capsys):
-    for size, code, reason in (
-        ("9x16", 1, "cannot cut 9x16 pixels into patches of 4x4: expected sides that are"),
-        ("8x", 2, "--image-size: expected PIXELS or HEIGHTxWIDTH, such as 64 or 96x160; received"),
-        ("8x16x3", 2, "expected PIXELS or HEIGHTxWIDTH"),
-        ("0x16", 2, "--image-size: must be at least 1; received 0x16"),
-    ):
-        arguments = ["--data", str(photos), "--image-size", size, "--out", str(tmp_path / "run")]
-        arguments += ["--model", "gmlp_n4_32"]
-        try:
-            found = load_app("train").main(arguments)
-        except SystemExit as ended:
-            found = ended.code
+def test_bad_size_is_one_line(photos, tmp_path, app):
+    for size, code, reason in (("9x16", 1, "patches"), ("8x16x3", 2, "HEIGHTxWIDTH")):
+        arguments = ["--data", photos, "--image-size", size, "--out", tmp_path / "run"]
+        found, _, error = app("train", *arguments, "--model", "gmlp_n4_32")
         assert found == code
-        error = capsys.readouterr().err.strip().splitlines()[-1]
-        assert error.startswith("train: ") or "error: argument" in error
-        assert reason in error
-        assert not Path(tmp_path / "run").exists()
+        assert reason in error.splitlines()[-1]
+        assert not (tmp_path / "run").exists()
 
 
 def test_options_reach_the_data(photos):
