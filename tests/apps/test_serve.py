@@ -9,7 +9,6 @@ import re
 import socket
 import struct
 import threading
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -234,35 +233,21 @@ def test_other_hosts_are_refused(port):
         assert get(port, "/models.json", headers={"Host": "LOCALHOST:8000"})[0] == 200
 
 
-def ask(port):
-    """Returns a connection that asked for the page."""
-    connection = socket.create_connection(("127.0.0.1", port), timeout=10)
-    connection.sendall(f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
-    return connection
-
-
 def test_idle_connections_are_closed(port, monkeypatch, capfd):
     assert serve.Handler.timeout < 60
     monkeypatch.setattr(serve.Handler, "timeout", 0.5)
-    with contextlib.ExitStack() as opened:
-        idle = [
-            opened.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10))
-            for _ in range(400)  # this process may open 1,024 files, and holds both ends
-        ]
-        began = time.monotonic()
-        idle[-1].sendall(b"GET / HT")  # and no more
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as idle:
+        idle.sendall(b"GET / HT")  # and no more
         assert get(port, "/")[0] == 200
-        assert time.monotonic() - began < 2
-        assert all(connection.recv(1) == b"" for connection in idle)
+        assert idle.recv(1) == b""
     assert capfd.readouterr().err == ""
 
 
-def test_visitor_who_leaves_is_no_traceback(port, capfd):
-    with ask(port) as visitor:
-        visitor.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset
+@pytest.mark.parametrize("asked", [b"GET", b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"])
+def test_visitor_who_leaves_is_no_traceback(port, capfd, asked):
     with socket.create_connection(("127.0.0.1", port)) as visitor:
-        visitor.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        visitor.sendall(b"GET")
+        visitor.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset
+        visitor.sendall(asked)
     assert get(port, "/")[0] == 200
     assert capfd.readouterr().err == ""
 

@@ -157,7 +157,7 @@ def test_downloaded_classifier_opens_again(page, pictures, tmp_path):
     wrong = {
         "not on this server": {**head, "model_sha256": "0" * 64},
         "weights in a row": {**head, "weights": [[1, 2], [3, 4]]},
-        "no classifier": {**head, "parts": [[0, 0.5, 0.5]]},
+        "no classifier of this page": {**head, "parts": [[0, 0.5, 0.5]]},
     }
     for reason, changed in wrong.items():
         give(page, "drop", [json.dumps(changed).encode()], name="mine.json")

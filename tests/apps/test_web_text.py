@@ -234,28 +234,3 @@ def test_broken_model(page):
     page.get_by_text("expected the inputs token_ids; received mask_positions, token_ids").wait_for()
     choose(page, "classes")
     assert page.inner_text("#text-problem") == ""
-
-
-@pytest.mark.parametrize("width", [320, 1280])
-def test_no_horizontal_scrolling(page, width):
-    page.set_viewport_size({"width": width, "height": 700})
-    for name in ("classes", "masks"):
-        choose(page, name)
-        page.fill("#text", "a-long-word-" * 40)
-        page.wait_for_timeout(300)
-        assert page.evaluate("document.documentElement.scrollWidth") == width
-
-
-def test_tabs_by_keyboard(page):
-    page.click("#tab-pictures")
-    page.keyboard.press("ArrowRight")
-    assert page.evaluate("document.activeElement.id") == "tab-texts"
-    assert page.is_visible("#texts")
-    assert page.get_by_role("tab", selected=True).inner_text() == "Texts"
-    page.keyboard.press("ArrowLeft")
-    assert page.is_visible("#pictures")
-    page.go_back()  # the address keeps the tab
-    page.locator("#texts").wait_for()
-    for label in ("Text", "Model"):
-        page.click("#tab-texts")
-        assert page.get_by_role("tabpanel").get_by_label(label, exact=True).count() == 1

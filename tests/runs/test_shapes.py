@@ -125,13 +125,6 @@ def test_further_training_takes_the_fit_of_the_weights(trained, photos, tmp_path
     assert prepared.model.input_shape == (None, 16, 24, 3)
 
 
-def test_run_of_another_fit_is_not_resumed(trained, photos):
-    directory, _ = trained
-    settings = settings_of(photos, directory, 16, "stretch")
-    with pytest.raises(ValueError, match="'pad' there"):
-        runs.train_run(settings, export=False, verbose=0)
-
-
 def test_bad_size_is_one_line(photos, tmp_path, app):
     for size, code, reason in (("9x16", 1, "patches"), ("8x16x3", 2, "HEIGHTxWIDTH")):
         arguments = ["--data", photos, "--image-size", size, "--out", tmp_path / "run"]

@@ -203,26 +203,6 @@ def test_a_run_that_predicts_one_class_says_so(capsys):
     assert "one class" in capsys.readouterr().out
 
 
-def test_another_vocabulary_than_the_presets_and_few_test_texts_are_named(
-    pretrained, files, capsys
-):
-    program = load_app("train_text")
-    prepared = prepare(
-        LanguageRunSettings(
-            data=str(files / "prepared"), overrides={"dim": 16, "depth": 1, "hidden_dim": 32}
-        )
-    )
-    program.introduce(prepared)
-    size = prepared.data.tokenizer.size  # fewer than asked for, because the text is short
-    words = f"words  {size}, from {files}/prepared/tokenizer.json; gmlp_nano usually has 8,192. "
-    assert words in capsys.readouterr().out
-    program.warn_of_few(argparse.Namespace(test=range(25)))
-    program.warn_of_few(argparse.Namespace(test=range(200)))
-    errors = capsys.readouterr().err
-    assert "number of test texts: 25, so the accuracy has a standard error of up to 10" in errors
-    assert errors.count("\n") == 1
-
-
 def test_a_run_is_named_after_its_preset_and_its_data(pretrained, files):
     names = {"glue/sst2": "sst2", "a/b": "a-b", str(files / "animals.csv"): "animals"}
     for data, name in names.items():
