@@ -82,7 +82,7 @@ class Model {
     this.thresholds = readThresholds(card, classes);
     this.grid = card.maps; // rows and columns of its maps, if it has them
     this.inputShape = [...input.shape];
-    this.labels = named ? card.labels : Array.from({ length: classes }, (_, i) => String(i));
+    this.labels = named ? showLabels(card.labels) : Array.from({ length: classes }, (_, i) => String(i));
   }
 
   // Crops and scales a decoded picture to the model's input.
@@ -133,6 +133,12 @@ class Model {
       image.delete();
     }
   }
+}
+
+// Returns class names with spaces for underscores, unless two would become the same.
+export function showLabels(labels) {
+  const shown = labels.map((label) => label.replaceAll("_", " "));
+  return new Set(shown).size === new Set(labels).size ? shown : labels;
 }
 
 // Returns the most probable classes as { index, label, probability }, highest first.

@@ -3,7 +3,7 @@
 import { Camera, cameraAvailable } from "./camera.js";
 import { decode } from "./decode.js";
 import { fitHead, formatHead, headLogits, PARTS, readHead } from "./head.js";
-import { loadModel, oneLine, rank } from "./model.js";
+import { loadModel, oneLine, rank, showLabels } from "./model.js";
 import * as view from "./teach-view.js";
 import { at, listModels } from "./view.js";
 
@@ -32,7 +32,7 @@ function enqueue(task) {
 }
 
 function statusLine() {
-  if (head) return `Knows ${head.labels.join(", ")}. Try a picture.`;
+  if (head) return `Knows ${showLabels(head.labels).join(", ")}. Try a picture.`;
   return "Name the classes, give each about ten pictures, and press Learn.";
 }
 
@@ -174,7 +174,8 @@ async function tryPicture(file) {
 async function answer() {
   view.showStatus("Classifying …");
   const features = await featuresOf(tried, head.model, head.parts);
-  const ranked = rank(headLogits(head, features), head.labels, head.labels.length);
+  const names = showLabels(head.labels);
+  const ranked = rank(headLogits(head, features), names, names.length);
   view.showAnswer(tried.file, ranked);
 }
 

@@ -2,7 +2,7 @@
 
 import { Tensor } from "@litertjs/core";
 import { isKnown, readConfidence } from "./confidence.js";
-import { openModel, rank, softmax } from "./model.js";
+import { openModel, rank, showLabels, softmax } from "./model.js";
 import { shorten, Tokenizer } from "./tokens.js";
 
 const MASKS = 8; // places that a masked language model predicts in a run
@@ -30,7 +30,7 @@ class TextModel {
     this.length = inputs.find((input) => input.name === "token_ids").shape[1];
     const [output] = compiled.getOutputDetails();
     const classes = output.shape.at(-1);
-    const labels = card.labels?.length === classes ? card.labels : null;
+    const labels = card.labels?.length === classes ? showLabels(card.labels) : null;
     this.confidence = readConfidence(card);
     this.labels = labels ?? Array.from({ length: classes }, (_, i) => String(i));
     Object.assign(this, { name, compiled, card, task: card.task });

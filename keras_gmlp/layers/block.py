@@ -188,6 +188,14 @@ def check_rates(**rates):
             raise ValueError(f"{name} must be in [0, 1); received {rate!r}.")
 
 
+def refuse_to_quantize(*args, **kwargs):
+    """Raises a `ValueError`: Keras would write a file that it cannot read."""
+    raise ValueError(
+        "the models of keras_gmlp do not quantize in place; keras_gmlp.export.export writes a "
+        "quantized .tflite file."
+    )
+
+
 @keras.saving.register_keras_serializable("keras_gmlp")
 class Dense(layers.Dense):
     """`keras.layers.Dense`; on PyTorch the product adds the bias while it trains."""
@@ -205,6 +213,8 @@ class Dense(layers.Dense):
         kernel, bias = ops.convert_to_tensor(self.kernel), ops.convert_to_tensor(self.bias)
         x = linear(inputs, kernel.T, bias)
         return x if self.activation is None else self.activation(x)
+
+    quantize = refuse_to_quantize
 
 
 class ResidualBlock(Block):

@@ -3,10 +3,17 @@
 from typing import ClassVar
 
 import keras
-from keras import ops
+from keras import layers, ops
 
-from keras_gmlp.layers.block import ConfiguredLayer, TokenLayer
+from keras_gmlp.layers.block import ConfiguredLayer, TokenLayer, refuse_to_quantize
 from keras_gmlp.layers.spatial_projection import check_max_tokens
+
+
+@keras.saving.register_keras_serializable("keras_gmlp")
+class WordEmbedding(layers.ReversibleEmbedding):
+    """`keras.layers.ReversibleEmbedding`; it refuses to be quantized, as the layers after it."""
+
+    quantize = refuse_to_quantize
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")

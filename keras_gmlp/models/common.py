@@ -7,9 +7,12 @@ import numpy as np
 from keras import layers
 
 from keras_gmlp.layers import AttentionPooling
+from keras_gmlp.layers.block import Dense
 from keras_gmlp.objectives.losses import CrossEntropy
 from keras_gmlp.objectives.metrics import Accuracy
 from keras_gmlp.utils.errors import find_near, is_whole, require_one_of
+
+BACKENDS = ("tensorflow", "jax", "torch")  # others ignore what a block has for one, or lack `fit`
 
 # Arguments of timm, torchvision and Keras, and what they are called here.
 SYNONYMS = {
@@ -26,8 +29,9 @@ SYNONYMS = {
 }
 
 
-def require_channels_last():
-    """Raises a `ValueError` if Keras is set to `"channels_first"`, which `Rescaling` obeys."""
+def require_settings():
+    """Raises a `ValueError` for a backend that is not tested, or for `"channels_first"`."""
+    require_one_of("the backend of Keras", keras.backend.backend(), BACKENDS)
     if keras.config.image_data_format() != "channels_last":
         raise ValueError(
             "keras_gmlp takes images of shape (height, width, channels); received image data "
@@ -37,7 +41,7 @@ def require_channels_last():
 
 def pixels(input_shape, mean, std):
     """Returns the input of a model and the pixels, scaled and normalized."""
-    require_channels_last()
+    require_settings()
     channels = input_shape[-1]
     for value in (mean, std):
         if np.ndim(value) and len(value) != channels:
@@ -58,7 +62,7 @@ def pixels(input_shape, mean, std):
 
 def head(classes, name="head"):
     """Returns the linear layer for the logits: in float32, and zero at the start."""
-    return layers.Dense(classes, kernel_initializer="zeros", dtype="float32", name=name)
+    return Dense(classes, kernel_initializer="zeros", dtype="float32", name=name)
 
 
 def classifier(inputs, logits, activation, name):

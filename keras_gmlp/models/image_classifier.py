@@ -136,8 +136,8 @@ def image_classifier(
             'stem_arguments must be a dict such as {"channels": 64, "depth": 2}; received '
             f"{stem_arguments!r}."
         )
-    for name in further:
-        require_one_of("each stem_arguments key", name, ("channels", "depth"))
+    for key in further:
+        require_one_of("each stem_arguments key", key, ("channels", "depth"))
     if further and stem != "residual":
         raise ValueError(f"stem_arguments require stem='residual'; received {stem!r}.")
     if patch_window is not None:

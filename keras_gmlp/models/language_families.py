@@ -1,5 +1,7 @@
 """The families of language models: each passes its block to `language_model`."""
 
+import keras
+
 from keras_gmlp.layers import GMLPBlock, TransformerBlock
 from keras_gmlp.models.common import check_sizes, require_known
 from keras_gmlp.models.language_model import language_model
@@ -86,6 +88,9 @@ def BERT(
 ):
     """BERT, "BERT" (https://arxiv.org/abs/1810.04805), with norms before the branches by default.
 
+    Dense layers and embeddings start from a truncated normal distribution of standard deviation
+    0.02, as published.
+
     Args:
         vocabulary_size, dim, depth, max_length: See `language_model`.
         num_heads: Attention heads; they share the channels equally.
@@ -118,7 +123,8 @@ def BERT(
         "max_tokens": max_length,
     }
     sizes = {"dim": dim, "depth": depth, "max_length": max_length, "name": name}
-    settings = {"positions": not relative, **kwargs}
+    published = keras.initializers.TruncatedNormal(stddev=0.02)
+    settings = {"positions": not relative, "kernel_initializer": published, **kwargs}
     return language_model(
         TransformerBlock, arguments, vocabulary_size=vocabulary_size, **sizes, **settings
     )

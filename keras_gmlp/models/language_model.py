@@ -13,7 +13,8 @@ from keras_gmlp.layers import (
     TokenPositions,
 )
 from keras_gmlp.layers.block import check_rates, copy_initializer
-from keras_gmlp.models.common import check_sizes, compiled, head
+from keras_gmlp.layers.embedding import WordEmbedding
+from keras_gmlp.models.common import check_sizes, compiled, head, require_settings
 from keras_gmlp.models.structure import token_axes
 from keras_gmlp.objectives.losses import MaskedCrossEntropy
 from keras_gmlp.objectives.metrics import Perplexity
@@ -85,6 +86,7 @@ def language_model(
         >>> model({"token_ids": ids, "mask_positions": keras.ops.array([[2]])}).shape
         (1, 1, 50)
     """
+    require_settings()
     check_sizes(dim=dim, depth=depth, max_length=max_length, vocabulary_size=vocabulary_size)
     check_rates(stochastic_depth=stochastic_depth, dropout=dropout)
     norms = {"epsilon": epsilon, "dtype": dtype}
@@ -92,7 +94,7 @@ def language_model(
     token_ids = keras.Input((None,), dtype="int32", name="token_ids")
     mask_positions = keras.Input((None,), dtype="int32", name="mask_positions")
     mask = ops.not_equal(token_ids, PADDING)
-    embedding = layers.ReversibleEmbedding(
+    embedding = WordEmbedding(
         vocabulary_size,
         dim,
         embeddings_initializer=keras.initializers.TruncatedNormal(stddev=0.02),

@@ -94,27 +94,29 @@ def load_model(path, compile=True):  # noqa: A002 (Keras' name)
     try:
         import keras  # registers the classes of this package
 
-        from keras_gmlp.models.common import require_channels_last
+        from keras_gmlp.models.common import require_settings
+        from keras_gmlp.objectives.optimizers import OPTIMIZERS
     except ImportError as error:
         raise ValueError(
             f"{path}: a .keras file requires Keras and its backend ({error}); install one, such as "
             "pip install -e '.[torch]', or give the .tflite file."
         ) from None
 
-    require_channels_last()
+    require_settings()
     require_readable(path)
     if not zipfile.is_zipfile(path):  # Keras would report a missing file
         raise damaged_error(path, "not a zip archive, which a .keras file is")
     try:
         require_bounded(path)
         check_weights(path)
-        model = keras.saving.load_model(path, compile=compile)
+        model = keras.saving.load_model(path, OPTIMIZERS, compile=compile)
     except Exception as error:  # each file reader raises errors of other classes
         raise damaged_error(path, error) from None
     if not isinstance(model, keras.Model):
         raise ValueError(
             f"{path}: holds a {type(model).__name__}; expected a model, as model.save writes it."
         )
+    model.jit_compile = None  # as this backend does, not the one that saved the file
     return model
 
 

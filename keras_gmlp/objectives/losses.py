@@ -58,6 +58,8 @@ class CrossEntropy(keras.losses.Loss):
         self.class_weights = None if class_weights is None else [float(w) for w in class_weights]
 
     def call(self, y_true, y_pred):
+        if y_pred.shape[-1] == 1:  # its probability is always 1
+            raise ValueError("one logit cannot tell two classes apart; build with classes=2.")
         rows = as_rows(y_true, y_pred, self.label_smoothing)
         if self.class_weights is None:
             return ops.categorical_crossentropy(rows, y_pred, from_logits=True)

@@ -8,6 +8,17 @@ from keras import ops
 
 from keras_gmlp.utils.environment import accelerators
 
+# On PyTorch, Keras makes optimizers of classes that it saves under the names of their modules,
+# which other backends cannot import. Under these names a file opens on every backend.
+OPTIMIZERS = {
+    name: public
+    for name, public in vars(keras.optimizers).items()
+    if isinstance(public, type) and issubclass(public, keras.optimizers.Optimizer)
+}
+for _name, _public in OPTIMIZERS.items():
+    _made = type(_public.__new__(_public))
+    keras.saving.register_keras_serializable("keras_gmlp", _name)(_made)
+
 
 @keras.saving.register_keras_serializable("keras_gmlp")
 class LayerwiseAdamW(keras.optimizers.AdamW):

@@ -4,6 +4,7 @@ import json
 
 from keras_gmlp.programs.shared import cli
 from keras_gmlp.utils.errors import printable
+from keras_gmlp.utils.labels import show_labels
 
 UNKNOWN = "not one of the classes I know"
 
@@ -66,7 +67,8 @@ def predict(classifier, path, options):
     thresholds = classifier.thresholds
     answer = classifier.answer(path, options.top if thresholds is None else len(thresholds))
     pairs = answer.predictions
-    rows = [{"label": label, "probability": round(p, 6)} for label, p in pairs]
+    names = dict(zip(show_labels(classifier.labels), classifier.labels, strict=True))
+    rows = [{"label": names[shown], "probability": round(p, 6)} for shown, p in pairs]
     if thresholds is not None:
         for row, applies in zip(rows, classifier.apply_thresholds(pairs), strict=True):
             row["applies"] = applies
@@ -86,7 +88,8 @@ def show(path, predictions, as_json, known=None):
         (row["label"], row["probability"]) for row in predictions if row.get("applies", True)
     ]
     if predictions:
-        cli.print_bars(*zip(*predictions, strict=True))
+        labels, shares = zip(*predictions, strict=True)
+        cli.print_bars(show_labels(labels), shares)
     else:
         print("  no label")
 

@@ -2,6 +2,7 @@
 
 from keras_gmlp.programs.shared import text_options as shared
 from keras_gmlp.programs.shared.cli import UsageError, answer_each, print_bars
+from keras_gmlp.utils.labels import show_labels
 
 DEFAULT = shared.MODELS / "amlp_nano-sst2"
 
@@ -42,12 +43,14 @@ def classify(options):
         options,
         items,
         lambda texts: model.classify(*texts, options.top),
-        lambda texts, found: show(*texts, found, options.json),
+        lambda texts, found: show(*texts, found, options.json and model.labels),
     )
 
 
-def show(text, pair, found, as_json):
-    if as_json:
+def show(text, pair, found, labels):
+    if labels:  # as JSON, with the names of labels.txt
+        names = dict(zip(show_labels(labels), labels, strict=True))
+        found = [{**row, "label": names[row["label"]]} for row in found]
         second = {} if pair is None else {"pair": pair}
         shared.print_json(text=text, **second, predictions=shared.rounded(found))
         return

@@ -155,6 +155,7 @@ def text_pictures(options, directory):
 def choose_classes(options, classifier, image):
     """Returns the indices of the classes to explain, and a caption for each."""
     from keras_gmlp.utils.errors import first_of
+    from keras_gmlp.utils.labels import show_labels
 
     probabilities = classifier.probabilities(classifier.logits(image[None])[0])
     classes = (-probabilities).argsort(kind="stable").tolist()
@@ -170,7 +171,8 @@ def choose_classes(options, classifier, image):
         classes = apply or classes[:1]
     else:
         classes = classes[: options.top or 1]
-    return classes, [f"{classifier.labels[i]} {100 * probabilities[i]:.0f} %" for i in classes]
+    names = show_labels(classifier.labels)
+    return classes, [f"{names[i]} {100 * probabilities[i]:.0f} %" for i in classes]
 
 
 def leave_out(options, wanted, directory):

@@ -11,6 +11,7 @@ from keras_gmlp.data.images.read_image import check_preparation, is_many, read_i
 from keras_gmlp.models.saved import require_numbers
 from keras_gmlp.tasks.confidence import TEMPERATURE, THRESHOLD, Answer, Confidence, read_confidence
 from keras_gmlp.utils.errors import check_top, first_line
+from keras_gmlp.utils.labels import show_labels
 
 TEXT = "Text models load with keras_gmlp.inference.text.load."
 
@@ -72,8 +73,8 @@ class Classifier:
 
         Returns:
             Pairs `(label, probability)`, the most probable first; of several images a list of such
-            lists. Of a model with `thresholds` each label has its own probability, and they do not
-            sum to 1.
+            lists. A label is shown with spaces for the underscores that it has in `labels`. Of a
+            model with `thresholds` each label has its own probability, and they do not sum to 1.
 
         Raises:
             ValueError: If an image cannot be read, `top` is below 1, or a logit is NaN.
@@ -96,7 +97,8 @@ class Classifier:
         known = self.confidence.is_known(logits) if self.thresholds is None else None
         probabilities = self.probabilities(logits)
         order = np.argsort(-logits, kind="stable")[:top]
-        predictions = [(self.labels[i], float(probabilities[i])) for i in order]
+        names = show_labels(self.labels)
+        predictions = [(names[i], float(probabilities[i])) for i in order]
         return Answer(predictions, None if known is None else bool(known))
 
     def probabilities(self, logits):
@@ -133,7 +135,7 @@ class Classifier:
 
         Requires a model with `thresholds`.
         """
-        least = dict(zip(self.labels, self.thresholds, strict=True))
+        least = dict(zip(show_labels(self.labels), self.thresholds, strict=True))
         return [probability >= least[label] for label, probability in pairs]
 
 

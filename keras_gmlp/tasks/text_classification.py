@@ -11,6 +11,7 @@ from keras_gmlp.tasks.task import CHECKED, require_classes
 from keras_gmlp.tasks.text_task import FINE_TUNING, TextTask, draw_places, run_with_progress
 from keras_gmlp.utils.environment import require
 from keras_gmlp.utils.errors import check_top
+from keras_gmlp.utils.labels import show_labels
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,7 +120,8 @@ class TextClassification(TextTask):
         known = model.confidence.is_known(logits)
         best = np.argsort(-scores, kind="stable")[:top]
         more = {} if known is None else {"known": bool(known[0])}
-        return [{"label": model.labels[i], "score": float(scores[i]), **more} for i in best]
+        names = show_labels(model.labels)
+        return [{"label": names[i], "score": float(scores[i]), **more} for i in best]
 
     @classmethod
     def sentences(cls, recipe, metrics):

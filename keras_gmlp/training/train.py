@@ -298,7 +298,7 @@ class _Run:
         task = self.recipe.task
         final = in_float32(self.model)
         # Plain SGD keeps no state, which would triple the size of the file.
-        task.compile(final, "sgd")
+        task.compile(final, final.optimizer)
         with atomic_write(self.directory / "model.keras") as temporary:
             final.save(temporary)
             task.write_card(temporary, final, self.data, self.card)

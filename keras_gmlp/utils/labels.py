@@ -50,6 +50,12 @@ def check_labels(labels, source):
             )
 
 
+def show_labels(labels):
+    """Returns class names with spaces for underscores, unless two would become the same."""
+    shown = [label.replace("_", " ") for label in labels]
+    return shown if len(set(shown)) == len(set(labels)) else list(labels)
+
+
 def read_labels(path):
     """Returns the class names in a labels.txt, a list."""
     try:

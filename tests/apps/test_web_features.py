@@ -28,7 +28,7 @@ def folder(tmp_path_factory):
     """A model with features, and it with thresholds for several labels."""
     folder = tmp_path_factory.mktemp("models")
     export(colour_model(), folder, ["features"], LABELS)
-    export(colour_model(), folder / "several", ["tflite"], LABELS)
+    export(colour_model(), folder / "several", ["tflite"], [f"pure_{name}" for name in LABELS])
     update_card(folder / "several" / "model.tflite", {"thresholds": [0.8, 0.8, 0.8]})
     return folder
 

@@ -1,7 +1,10 @@
 """Loading of models and the classification of files, by every format."""
 
 import contextlib
+import dataclasses
+import json
 import os
+import shutil
 import sys
 import zipfile
 
@@ -140,6 +143,22 @@ def bare(run, tmp_path):
     """A .tflite file without a card."""
     (tmp_path / "bare.tflite").write_bytes(without_card(run / "model.tflite"))
     return tmp_path / "bare.tflite"
+
+
+@pytest.mark.once
+def test_underscores_are_shown_as_spaces(run, tmp_path, app):
+    shutil.copy(run / "model.keras", tmp_path)
+    (tmp_path / "labels.txt").write_text("deep_red\ngreen\nblue\n")
+    model, red = tmp_path / "model.keras", tmp_path / "red.png"
+    Image.new("RGB", (8, 8), "red").save(red)
+    classifier = inference.load(model)
+    assert classifier.labels == ("deep_red", "green", "blue")
+    assert classifier.classify(red)[0][0] == "deep red"
+    assert "deep red" in app("classify", red, "--model", model)[1]
+    found = json.loads(app("classify", red, "--model", model, "--json")[1])  # data for others
+    assert found["predictions"][0]["label"] == "deep_red"
+    alike = dataclasses.replace(classifier, labels=("a b", "a_b", "c"), thresholds=(1.0, 0.0, 0.0))
+    assert {name for name, _ in alike.find_labels(red)} == {"a_b", "c"}
 
 
 def test_file_without_labels_numbers_its_classes(bare):

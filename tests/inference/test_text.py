@@ -261,6 +261,8 @@ def test_model_in_memory(tokenizer, folder):
     expected = load(folder / "text_classification.keras").classify("a gem")
     assert opened.classify("a gem") == expected
     assert {entry["label"] for entry in from_keras(model, tokenizer).classify("a")} == {"0", "1"}
+    opened = from_keras(model, tokenizer, ["very_bad", "good"])
+    assert {entry["label"] for entry in opened.classify("a")} == {"very bad", "good"}
 
 
 @pytest.mark.parametrize("task", [*map(find_task, TEXT_TASKS)])

@@ -308,3 +308,27 @@ def test_misspelt_argument():
     for family, reported in (("gmlp", "gMLP"), ("amlp", "aMLP"), ("vit", "ViT")):
         with refused(f"{reported} .*'stochastic_dept'.* stochastic_depth", kind=TypeError):
             tiny(family, stochastic_dept=0.1)
+
+
+@pytest.mark.once
+def test_arguments_of_a_stem_leave_the_name():
+    stem = {"stem": "residual", "stem_arguments": {"channels": 4, "depth": 1}}
+    assert tiny(name="mine", **stem).name == "mine"
+
+
+@pytest.mark.once
+@pytest.mark.filterwarnings("ignore:Layer")  # Keras says which layers have no quantized form
+@pytest.mark.parametrize("name", ["gmlp_n4_32", "vit_n4_32", "convnet_8_32", "gmlp_nano"])
+def test_quantizing_in_place_is_refused(name):
+    model = keras_gmlp.build(name, depth=1)
+    for mode in ("int8", "int4", "float8"):
+        with pytest.raises(ValueError, match=r"export"):
+            model.quantize(mode)
+
+
+def test_one_class_is_refused():
+    model = tiny(classes=1)
+    with pytest.raises(ValueError, match="classes=2"):
+        model.fit(pixels(4, 8, 8, 3), np.array([0, 1, 0, 1]), verbose=0)
+    model.compile("sgd", loss="mse")  # a number is no class
+    model.fit(pixels(2, 8, 8, 3), np.array([0.0, 1.0]), verbose=0)

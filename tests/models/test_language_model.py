@@ -85,6 +85,19 @@ def texts(lengths=(4, 7, 10), width=10):
 
 
 @pytest.mark.once
+def test_bert_starts_as_published():
+    keras.utils.set_random_seed(0)
+    model = BERT(300, 64, 1, 2, relative=False, segments=2, max_length=100)
+    # A normal distribution of standard deviation 0.02 that is cut off at two of them has 0.0176.
+    for weight in model.weights:
+        value = to_numpy(weight)
+        if weight.name in ("kernel", "embedding", "embeddings"):
+            assert np.std(value) == pytest.approx(0.0176, rel=0.15), weight.path
+        else:
+            assert np.all(value == (weight.name == "gamma")), weight.path
+
+
+@pytest.mark.once
 @pytest.mark.usefixtures("start_at_zero")
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_parameters(name):

@@ -58,6 +58,18 @@ def test_channels_first_is_refused(path):
 
 
 @pytest.mark.once
+def test_other_backends_are_refused(path, monkeypatch):
+    monkeypatch.setattr(keras.backend, "backend", lambda: "openvino")
+    for build in (
+        lambda: load_model(path),
+        lambda: keras_gmlp.gMLP(hidden_dim=16, **SIZES),
+        lambda: keras_gmlp.build("gmlp_nano", depth=1),
+    ):
+        with pytest.raises(ValueError, match="openvino"):
+            build()
+
+
+@pytest.mark.once
 def test_file_of_another_kind_or_too_large_for_the_memory(path, monkeypatch):
     error = RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8")
     monkeypatch.setattr(keras.saving, "load_model", mock.Mock(side_effect=error))
