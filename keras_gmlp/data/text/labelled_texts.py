@@ -276,6 +276,8 @@ def _read_prepared(name, text, label, data_dir):
 
 
 def _read_split(builder, texts, label, split):
+    from keras_gmlp.data import tfds
+
     found, labels = [], []
     for sample in tfds.read_split(builder, split).as_numpy_iterator():
         parts = tuple(str(sample[name], "utf-8") for name in texts)
