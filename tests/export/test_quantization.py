@@ -57,14 +57,6 @@ def test_norm_in_integers_holds_small_channels_next_to_an_outlier(tmp_path):
     assert np.abs(found - expected)[small].mean() < 0.05  # the norm's outputs there are 1 and -1
 
 
-def test_norm_that_has_no_such_form():
-    image = keras.Input((8, 8, 3))
-    norm = keras.layers.LayerNormalization(scale=False, name="odd")
-    model = keras.Model(image, keras.layers.Flatten()(norm(image)))
-    with pytest.raises(ValueError, match=r"odd.*with scale and shift"):
-        convert(model, "int8", CALIBRATION[:, :8, :8])
-
-
 def test_attention_is_external_attention():
     scores = np.random.default_rng(0).normal(0, 4, (2, 5, 3, 7)).astype("float32")
     expected = ExternalAttention(3, slots=7).attend(scores)

@@ -1,6 +1,5 @@
 """The SavedModel's signature for image files, against how Python reads them."""
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -26,8 +25,7 @@ def photo(size, mode="RGB"):
     "preparation",
     [
         *({}, {"crop": 0.875}, {"interpolation": "bilinear"}, {"interpolation": "lanczos"}),
-        *({"interpolation": "nearest"}, {"interpolation": "nearest", "crop": 0.875}),
-        *({"fit": "stretch"}, {"fit": "pad"}, {"fit": "pad", "interpolation": "nearest"}),
+        *({"interpolation": "nearest", "crop": 0.875}, {"fit": "stretch"}, {"fit": "pad"}),
     ],
 )
 @pytest.mark.parametrize("suffix", ["png", "jpg"])
@@ -136,16 +134,3 @@ def test_crop_is_counted_in_whole_numbers_as_in_python(tmp_path):
     expected = read_image(path, (224, 224, 3), crop=0.875).astype("float32")
     found = read(tf.io.read_file(str(path)), (224, 224, 3), {"crop": 0.875})
     assert np.abs(found - expected).max() <= 1
-
-
-def test_unknown_interpolation(tmp_path):
-    with pytest.raises(ValueError, match=r"one of nearest, .*; received 'area'"):
-        export(random_model("gmlp"), tmp_path, ["saved_model"], card={"interpolation": "area"})
-
-
-@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="TFSMLayer is TensorFlow's")
-def test_loads_as_a_layer(exported):
-    model, path = exported
-    images = np.random.default_rng(1).uniform(0, 255, (3, 16, 16, 3)).astype("float32")
-    layer = keras.layers.TFSMLayer(str(path), call_endpoint="serving_default")
-    np.testing.assert_allclose(layer(images)["logits"], model(images), atol=1e-3)

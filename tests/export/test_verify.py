@@ -131,8 +131,3 @@ def test_folded_export_agrees_with_the_model_as_it_was(tmp_path, images):
     assert found["folded"]
     assert found["parameters"] != model.count_params()
     assert read_card(tmp_path / "model_float32.tflite")["folded"]
-
-
-def test_what_does_not_fold(exported_run):
-    with pytest.raises(ValueError, match="fold takes a ResMLP"):
-        export_run(exported_run[0], ["tflite_float32"], folded=True)

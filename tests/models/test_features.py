@@ -49,5 +49,5 @@ def test_features_of_a_model_in_mixed_precision_are_float32():
 
 
 def test_model_without_a_head():
-    with pytest.raises(ValueError, match="no layer named head; expected an image classifier"):
+    with pytest.raises(ValueError, match="head"):
         features(random_model("gmlp", include_top=False))

@@ -1,7 +1,5 @@
 """The memory order of images in training on PyTorch."""
 
-import importlib
-
 import keras
 import numpy as np
 import pytest
@@ -37,11 +35,3 @@ def test_nothing_is_copied_inside_the_context_alone():
     with pytest.raises(KeyError), channels_stay_last():
         raise KeyError
     assert not outputs()[1].is_contiguous()
-
-
-@pytest.mark.skipif(keras.backend.backend() != "torch", reason="the order of PyTorch")
-def test_another_version_of_keras_stays_as_it_is(monkeypatch):
-    functions = importlib.import_module("keras.src.backend.torch.nn")
-    monkeypatch.delattr(functions, "_transpose_spatial_inputs")
-    with channels_stay_last():
-        assert not hasattr(functions, "_transpose_spatial_inputs")

@@ -13,7 +13,6 @@ from keras_gmlp.analysis.tokens import filters_make_tokens, spatial_filters
 from keras_gmlp.export.formats import export
 from keras_gmlp.inference.images import load
 from keras_gmlp.layers import ResidualBlock, make_dense, mask_tokens
-from keras_gmlp.weights.conversion import to_arrays
 from keras_gmlp.weights.resizing import transfer
 
 
@@ -120,12 +119,6 @@ def test_returns_and_draws_its_spatial_filters(trained, tmp_path):
     np.testing.assert_array_equal(filters["block_1"].reshape(16, 16).T, kernel)
     plots.draw_spatial_filters(trained, tmp_path / "filters.png")
     assert (tmp_path / "filters.png").stat().st_size > 1000
-
-
-def test_has_no_published_weights(trained):
-    with pytest.raises(ValueError, match="No published weights are known for toy") as error:
-        to_arrays(trained)
-    assert len(str(error.value).splitlines()) == 1
 
 
 @pytest.mark.slow
