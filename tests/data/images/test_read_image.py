@@ -376,7 +376,7 @@ def test_heic_pictures_without_their_suffix(tmp_path):
         (tmp_path / name).write_bytes(b"\0\0\0\x18ftypheic\0\0\0\0")
     with refused("a HEIC picture; pip install pillow-heif reads", tmp_path / "b.jpg"):
         read_image(tmp_path / "b.jpg", (8, 8, 3))
-    with pytest.warns(DataWarning, match=r"no images .*: 1 \(c\)"):
+    with pytest.warns(DataWarning, match=r"left out.*: 1 \(c\)"):
         assert find_images(tmp_path) == [tmp_path / "a.png", tmp_path / "b.jpg"]
 
 
