@@ -28,7 +28,6 @@ LONGEST = [
     "test_devices",
     "test_processes",
     "test_formats",
-    "test_apps",
     "test_sweep",
     "test_backends",
 ]
