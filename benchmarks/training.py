@@ -46,7 +46,7 @@ def train_images(preset, precision, pipeline, options, folder):
 
     size, batch = lookup(preset)[1], options.batch
     shape, classes = size["input_shape"], size["classes"]
-    count = batch * options.steps
+    count = max(batch * options.steps, classes)  # each class has an image
     images = np.random.default_rng(0).integers(0, 256, (count, *shape), "uint8")
     labels = np.arange(count) % classes
     names = [str(each) for each in range(classes)]

@@ -48,7 +48,7 @@ def write_teacher(path):
 
 
 def test_a_view_is_the_same_at_every_size_and_mirrored_as_a_whole(example):
-    pictures = example("pictures")
+    pictures = example("sources")
     ramp = np.arange(8, dtype="uint8") * 30
     picture = np.tile(ramp[None, :, None], (8, 1, 3))
     whole = pictures.cut_view(picture, (0, 0, 1, 1, False), 8)
@@ -84,12 +84,12 @@ def sources(example, tmp_path_factory):
 
 
 def test_epochs_take_each_picture_as_often_as_its_share_says(example, sources):
-    pictures = example("pictures").Pictures(sources / "plain", share=0.4)
+    pictures = example("sources").Pictures(sources / "plain", share=0.4)
     rows = np.concatenate([pictures.choose(epoch) for epoch in range(5)])  # two passes
     assert sorted(map(tuple, rows)) == [(i, view) for i in range(10) for view in (0, 1)]
     views, features = pictures.read(rows[:3], 8)
     assert views.shape == (3, 8, 8, 3)
-    live = example("pictures").Teacher(sources / "teacher.onnx").answer(pictures, rows[:3])
+    live = example("sources").Teacher(sources / "teacher.onnx").answer(pictures, rows[:3])
     np.testing.assert_allclose(features, live, rtol=1e-3)
 
 

@@ -6,7 +6,7 @@ A run that was stopped resumes after its last complete view when the command is 
 
 import argparse
 
-from pictures import Pictures, Teacher, pack_pictures, store_features
+from sources import Pictures, Teacher, pack_pictures, store_features
 
 
 def main(arguments=None):

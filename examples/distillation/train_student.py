@@ -15,7 +15,7 @@ from pathlib import Path
 
 import keras
 import numpy as np
-from pictures import Pictures, Teacher
+from sources import Pictures, Teacher
 
 import keras_gmlp
 from keras_gmlp.models.structure import features

@@ -235,7 +235,7 @@ def test_committed_card_of_a_text_model_runs(directory, monkeypatch, capsys):
 def test_committed_card_runs(directory, monkeypatch, capsys):
     answer = run_card(directory, monkeypatch, capsys)
     labels = (directory / "labels.txt").read_text().splitlines()
-    assert {label for label, _ in answer} <= set(labels)
+    assert {label for label, _ in answer} <= {label.replace("_", " ") for label in labels}
     if "cat" in labels:  # a class of CIFAR-10
         assert "cat" in [label for label, _ in answer]
     assert 1 > answer[0][1] > answer[1][1] > answer[2][1] > 0
