@@ -56,7 +56,7 @@ def train_images(preset, precision, pipeline, options, folder):
         train(build(preset, **recipe.model_arguments()), random, recipe, directory, verbose=0)
         history = read_history(Path(directory) / "history.csv")
     seconds = [float(row["seconds"]) for row in history[1:]]
-    return {"images/s": count / statistics.median(seconds)}
+    return {"images/s": count // batch * batch / statistics.median(seconds)}
 
 
 def train_timm(preset, precision, options, folder):
