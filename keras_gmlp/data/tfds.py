@@ -6,8 +6,6 @@ import os
 import re
 import sys
 
-from keras_gmlp.data.images.fits import resize_images
-from keras_gmlp.data.images.image_data import ImageData
 from keras_gmlp.utils.environment import is_installed
 from keras_gmlp.utils.errors import did_you_mean, first_line
 
@@ -70,6 +68,9 @@ def choose_test(builder, names, label):
 
 def load_images(name, image_size=None, data_dir=None, fit="crop"):
     """Opens a set with the features image and label."""
+    # Import Pillow, which texts do not require.
+    from keras_gmlp.data.images.fits import resize_images
+    from keras_gmlp.data.images.image_data import ImageData
 
     def check(features):
         image, label = (features.get(feature) for feature in ("image", "label"))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from keras_gmlp.data import tfds
 from keras_gmlp.data.dividing import divide, divide_whole
 from keras_gmlp.data.text.labelled_files import (
     SUFFIXES,
@@ -247,8 +248,6 @@ def _number_classes(name, rows, tested):
 
 def _read_prepared(name, text, label, data_dir):
     """Returns the classes, the training texts and the test texts, if any, of a prepared set."""
-    from keras_gmlp.data import tfds  # imports Pillow, which texts do not require
-
     if name.lower().endswith(SUFFIXES) or name.startswith((".", "/", "~")):
         raise ValueError(missing_file(name))
     chosen = []
@@ -276,8 +275,6 @@ def _read_prepared(name, text, label, data_dir):
 
 
 def _read_split(builder, texts, label, split):
-    from keras_gmlp.data import tfds
-
     found, labels = [], []
     for sample in tfds.read_split(builder, split).as_numpy_iterator():
         parts = tuple(str(sample[name], "utf-8") for name in texts)
