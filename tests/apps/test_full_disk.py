@@ -72,6 +72,11 @@ def test_train_before_the_first_epoch(tmp_path, app, monkeypatch):
     assert "no space left" in error
 
 
+def test_train_after_an_epoch(require_refusal, tmp_path):
+    given = ("train", *DIGITS, *SIZES, "--epochs", "2", "--no-export", "--out", tmp_path / "run")
+    require_refusal(20_000, *given, resumes=True)
+
+
 def test_train_text(require_refusal, tmp_path):
     text = tmp_path / "text.txt"
     text.write_text("the cat and the hat\na dog and a cat\n\n" * 2000)
