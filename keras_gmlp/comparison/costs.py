@@ -5,13 +5,14 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from keras_gmlp.data.run_folder import Run
 from keras_gmlp.evaluation.flops import count_flops, random_model
 from keras_gmlp.export.verify import export_run
 from keras_gmlp.inference import images as inference
 from keras_gmlp.inference.latency import measure_latencies
 from keras_gmlp.training.recipes import PATCH_OPTIONS
 from keras_gmlp.utils.card import read_card
-from keras_gmlp.utils.files import read_json, write_json
+from keras_gmlp.utils.files import write_json
 
 
 def measure_costs(runs, report=lambda text: None, repeats=200):
@@ -21,20 +22,20 @@ def measure_costs(runs, report=lambda text: None, repeats=200):
         first.setdefault(run.preset, run)
     classifiers, costs = {}, {}
     for preset, run in first.items():
-        record = run.directory / "metrics.json"
         try:
             with _model_folder(run) as directory:
                 path = directory / "model.tflite"
                 if not path.exists():
                     export_run(directory, ["tflite"])
                 classifiers[preset] = inference.load(path, threads=1)
-                metrics = read_json(record)  # after the export, which writes to it
+                metrics = Run(run.directory).metrics  # after the export, which writes to it
                 if metrics.get("flops") is None:
-                    write_json(record, {**metrics, "flops": count_flops(directory / "model.keras")})
+                    metrics["flops"] = count_flops(directory / "model.keras")
+                    write_json(run.directory / "metrics.json", metrics)
         except (ValueError, RuntimeError) as error:
             report(f"{run.name}: {error}")
-        metrics = read_json(record)
-        costs[preset] = {} if metrics.get("flops") is None else {"flops": metrics["flops"]}
+        flops = Run(run.directory).metrics.get("flops")
+        costs[preset] = {} if flops is None else {"flops": flops}
     for preset, seconds in measure_latencies(classifiers, repeats=repeats).items():
         costs[preset]["latency_ms"] = round(1000 * seconds, 3)
     return costs

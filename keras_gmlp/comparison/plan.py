@@ -15,12 +15,11 @@ from keras_gmlp.training.run_directory import (
     check_samples,
     has_progress,
     read_history,
-    read_metrics,
 )
 from keras_gmlp.training.settings import differences
 from keras_gmlp.utils.csv_tables import write_dicts
 from keras_gmlp.utils.environment import accelerators
-from keras_gmlp.utils.files import atomic_write, read_json
+from keras_gmlp.utils.files import atomic_write
 
 FAILURE = "failed.txt"  # in a run's folder: one line, the reason
 
@@ -70,8 +69,7 @@ class PlannedRun:
     def metrics(self):
         """`metrics.json`, a dict; empty if the run is not complete."""
         names = (self.measure.key, "parameters", "epochs")
-        path = self.directory / "metrics.json"
-        return read_metrics(path, names) if self.complete else {}
+        return Run(self.directory).require_numbers(names) if self.complete else {}
 
     @property
     def score(self):
@@ -84,7 +82,7 @@ class PlannedRun:
 
     @property
     def recorded(self):
-        return read_json(self.directory / "recipe.json", {})
+        return Run(self.directory).recipe
 
     def conditions(self):
         """Returns what a run was trained on, texts for the table."""
@@ -98,7 +96,7 @@ class PlannedRun:
 
     @property
     def complete(self):
-        return (self.directory / "metrics.json").exists()
+        return Run(self.directory).complete
 
     @property
     def begun(self):

@@ -1,4 +1,4 @@
-"""`Run`: the folder of a run, and what it trained on and held out, by what samples hold."""
+"""`Run`: what the folder of a run says, and its data, found again by what samples hold."""
 
 import contextlib
 import csv
@@ -22,6 +22,7 @@ from keras_gmlp.utils.progress import map_in_threads
 from keras_gmlp.utils.shipped import find_shipped
 
 SAMPLES = "samples.csv"
+RESTORE = "Restore the file, or start the run again with --restart (restart=True)."
 MOST = 200_000  # samples that are recorded; to read more takes minutes
 
 
@@ -35,23 +36,55 @@ class Sample(NamedTuple):
 
 
 class Run:
-    """The folder of a run, or of a model in one.
+    """The folder of a run, or the one that a model file is in.
 
     Attributes:
         path: The folder.
         recipe: `recipe.json`, a dict; empty without the file.
+        metrics: `metrics.json`, a dict; empty without the file, as that of a run that goes on.
         samples: The `Sample`s in `samples.csv`; none of data sets by name and of older runs.
     """
 
     def __init__(self, source):
         place = Path(find_shipped(source))
-        places = (place, place.parent) if place.exists() else ()
-        self.path = next((each for each in places if (each / "recipe.json").is_file()), place)
+        is_model = place.is_file() or (place / "saved_model.pb").exists()
+        self.path = place.parent if is_model else place
 
     @functools.cached_property
     def recipe(self):
-        recipe = read_json(self.path / "recipe.json", {})
-        return recipe if isinstance(recipe, dict) else {}
+        recipe = self._read("recipe.json")
+        places = recipe.get("places", {})
+        if not (isinstance(places, dict) and all(type(each) is str for each in places.values())):
+            raise ValueError(f"{self.path}/recipe.json: damaged (its places). {RESTORE}")
+        return recipe
+
+    @functools.cached_property
+    def metrics(self):
+        return self._read("metrics.json")
+
+    @property
+    def complete(self):
+        """Whether the run is complete: `metrics.json` is its last file."""
+        return (self.path / "metrics.json").exists()
+
+    def require_numbers(self, names):
+        """Returns the metrics; raises a `ValueError` if one of these is missing."""
+        for name in names:
+            if type(self.metrics.get(name)) not in (int, float):
+                raise ValueError(
+                    f"{self.path}/metrics.json: damaged (it has no number {name}). {RESTORE}"
+                )
+        return self.metrics
+
+    def _read(self, name):
+        path = self.path / name
+        try:
+            found = read_json(path, {})
+        except ValueError as error:
+            raise ValueError(f"{error} {RESTORE}") from None
+        if not isinstance(found, dict):
+            raise ValueError(f"{path}: damaged (no object). {RESTORE}")
+        return found
 
     @functools.cached_property
     def samples(self):

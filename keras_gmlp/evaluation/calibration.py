@@ -35,7 +35,7 @@ from keras_gmlp.training.model_card import write_model_card
 from keras_gmlp.utils.card import read_card
 from keras_gmlp.utils.environment import require
 from keras_gmlp.utils.errors import printable
-from keras_gmlp.utils.files import directory_lock, read_json, write_json
+from keras_gmlp.utils.files import directory_lock, write_json
 from keras_gmlp.utils.shipped import find_shipped
 
 
@@ -81,7 +81,7 @@ def calibrate_run(directory, data=None, split=None, reject=0.05, data_dir=None):
     with directory_lock(directory):
         cards = {path: read_any_card(path) for path in files}
         task = find_task(cards[files[0]].get("task"))
-        metrics = read_json(directory / "metrics.json", {})
+        metrics = Run(directory).metrics
         measure = _measure_texts if task.domain == "texts" else _measure_images
         result = measure(directory, data, split, data_dir, reject)
         entries = {name: result.get(name) for name in (TEMPERATURE, THRESHOLD)}

@@ -29,7 +29,7 @@ from keras_gmlp.tasks.confidence import TEMPERATURE, Confidence
 from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.training.model_card import write_model_card
 from keras_gmlp.utils.card import read_card
-from keras_gmlp.utils.files import directory_lock, read_json, remove_leftovers, write_json
+from keras_gmlp.utils.files import directory_lock, remove_leftovers, write_json
 
 CALIBRATION = 500  # training images that determine the ranges of the integers
 OWN = ("task", "tokenizer", "labels", "length")  # entries of a text card that each export writes
@@ -124,11 +124,11 @@ class _Source:
 
 def _open_images(directory, own, data, formats):
     path = directory / "model.keras"
-    source, recipe = inference.load(path), read_json(directory / "recipe.json", {})
+    source, run = inference.load(path), Run(directory)
+    recipe, metrics = run.recipe, run.metrics
     task = find_task(own.get("task"))
     several = source.thresholds is not None  # their cards name no task
     headline = "mean_average_precision" if several else task.headline
-    metrics = read_json(directory / "metrics.json", {})
     if recipe and f"test_{headline}" not in metrics:
         raise ValueError(f"{directory}: this run is not complete; finish it with apps/train.py.")
     calibration = samples = truth = None
@@ -147,7 +147,8 @@ def _open_images(directory, own, data, formats):
 
 
 def _open_texts(directory, own, data, formats):
-    if (directory / "recipe.json").exists() and not (directory / "metrics.json").exists():
+    run = Run(directory)
+    if run.recipe and not run.complete:
         raise ValueError(f"{directory}: this run is not complete; finish it with train_text.py.")
     source, task = text_inference.load(directory / "model.keras"), find_task(own["task"])
     card = {name: value for name, value in own.items() if name not in OWN}
@@ -268,7 +269,7 @@ def folding_speedup(name, path, plain, options, batch):
 
 def _record(directory, results):
     """Merges results into metrics.json; `None` removes an entry."""
-    metrics = read_json(directory / "metrics.json", {})
+    metrics = Run(directory).metrics
     before = metrics.get("exports", {})
     after = {name: result for name, result in {**before, **results}.items() if result is not None}
     if after != before:

@@ -6,7 +6,6 @@ from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.inference.opening import open_keras, open_model
 from keras_gmlp.tasks.text_model import TextModel  # noqa: F401 (a name of this module)
 from keras_gmlp.utils.card import read_tokenizer
-from keras_gmlp.utils.files import read_json
 
 
 def load(path, threads=None, warn=warnings.warn):
@@ -78,8 +77,10 @@ def find_neighbour(path):
             f"{path} has no tokenizer; expected one in the file, as training and export write it, "
             "or a tokenizer.json next to it. If it is an image model: apps/classify.py takes it."
         )
+    from keras_gmlp.data.run_folder import Run  # here: it imports Pillow
+
     tokenizer = Tokenizer.load(place)
-    recorded = (read_json(path.with_name("recipe.json")) or {}).get("tokenizer", tokenizer.hash)
+    recorded = Run(path).recipe.get("tokenizer", tokenizer.hash)
     if recorded != tokenizer.hash:
         raise ValueError(
             f"{place}: not the tokenizer that the model was trained with, whose hash is "

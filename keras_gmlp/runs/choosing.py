@@ -11,6 +11,7 @@ import dataclasses
 
 import keras
 
+from keras_gmlp.data.run_folder import RESTORE, Run
 from keras_gmlp.data.validation import find_held_out
 from keras_gmlp.models.precision import in_float32
 from keras_gmlp.runs.prepare import build
@@ -74,13 +75,11 @@ def choose_best(candidates):
 
 def read_choice(directory):
     """Returns the `Choice` of a run that has begun, or `None`."""
-    found = run_directory.read_recipe(directory).get("choice")
+    found = Run(directory).recipe.get("choice")
     try:
         return None if found is None else Choice(**found)
     except TypeError:
-        raise ValueError(
-            f"{directory}: its choice of settings is damaged. {run_directory.RESTORE}"
-        ) from None
+        raise ValueError(f"{directory}: its choice of settings is damaged. {RESTORE}") from None
 
 
 def choose(prepared, *, restart=False, report=lambda text: None, verbose="auto"):

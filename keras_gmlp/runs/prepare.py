@@ -10,6 +10,7 @@ import keras
 
 from keras_gmlp import data
 from keras_gmlp.data.datasets import check_path, holds_files
+from keras_gmlp.data.run_folder import Run
 from keras_gmlp.data.validation import PARTS, divide_training
 from keras_gmlp.layers.zoomed_views import view_share
 from keras_gmlp.models.presets import lookup
@@ -59,7 +60,7 @@ class PreparedRun:
     @property
     def complete(self):
         """Whether the directory holds the complete run."""
-        return (Path(self.settings.directory) / "metrics.json").exists()
+        return Run(self.settings.directory).complete
 
     @property
     def testable(self):

@@ -2,10 +2,10 @@
 
 import time
 
+from keras_gmlp.data.run_folder import RESTORE, Run
 from keras_gmlp.runs.choosing import choose
 from keras_gmlp.runs.prepare import finish, prepare
 from keras_gmlp.runs.settings import RunSettings
-from keras_gmlp.training.run_directory import RESTORE, read_recipe
 from keras_gmlp.training.settings import COMMAND
 
 
@@ -22,7 +22,7 @@ def read_run(directory):
         ValueError: If the file is missing or damaged, or has no options, as those of runs that
             `keras_gmlp.train` began. One line.
     """
-    options = read_recipe(directory).get(COMMAND)
+    options = Run(directory).recipe.get(COMMAND)
     if options is None:
         raise ValueError(f"{directory}: its recipe.json does not hold the settings of the run.")
     try:

@@ -5,12 +5,13 @@ import json
 import os
 from pathlib import Path
 
+from keras_gmlp.data.run_folder import Run
 from keras_gmlp.data.text.chosen_splits import TextSource
 from keras_gmlp.data.text.corpus import PreparedCorpus
 from keras_gmlp.models.presets import TEXT_PRESETS, build, lookup
 from keras_gmlp.models.saved import model_path
 from keras_gmlp.runs.settings import PLACE, SPELLED, Settings, check_overrides, require
-from keras_gmlp.utils.files import read_json, require_output
+from keras_gmlp.utils.files import require_output
 from keras_gmlp.utils.shipped import find_shipped
 from keras_gmlp.weights.files import is_bert
 
@@ -115,7 +116,7 @@ class FineTuningSettings(Settings):
 
     def read_preset(self):
         """Returns the preset of the run that trained the weights, or `None`."""
-        return (read_json(Path(find_shipped(self.weights)) / "recipe.json") or {}).get("preset")
+        return Run(self.weights).recipe.get("preset")
 
     def check(self):
         """Raises a `ValueError` for settings that cannot work, before anything is loaded."""

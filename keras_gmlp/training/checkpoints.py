@@ -9,10 +9,11 @@ import h5py
 import keras
 import numpy as np
 
+from keras_gmlp.data.run_folder import RESTORE
 from keras_gmlp.training.callbacks import generator_states
 from keras_gmlp.training.devices import single_device
 from keras_gmlp.training.processes import process_count, run_once
-from keras_gmlp.training.run_directory import CHECKPOINTS, RESTORE
+from keras_gmlp.training.run_directory import CHECKPOINTS
 from keras_gmlp.utils.errors import first_line
 from keras_gmlp.utils.files import atomic_write, remove_leftovers, require_space
 from keras_gmlp.utils.parsers import check_weights

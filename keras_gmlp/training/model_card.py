@@ -6,13 +6,14 @@ import re
 import shlex
 from pathlib import Path
 
+from keras_gmlp.data.run_folder import Run
 from keras_gmlp.models.presets import IMAGE_PRESETS, TEXT_PRESETS
 from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.training.settings import write_command
 from keras_gmlp.utils.environment import accelerators
 from keras_gmlp.utils.errors import first_of
 from keras_gmlp.utils.export_formats import DESCRIBED, FORMATS
-from keras_gmlp.utils.files import atomic_write, read_json
+from keras_gmlp.utils.files import atomic_write
 from keras_gmlp.utils.markdown import make_table
 
 FILE = "README.md"
@@ -25,8 +26,8 @@ def write_model_card(directory, metrics=None):
     """Writes the model card of a complete run and keeps the notes of an earlier one."""
     directory = Path(directory)
     path = directory / FILE
-    recipe = read_json(directory / "recipe.json")
-    metrics = metrics or read_json(directory / "metrics.json")
+    run = Run(directory)
+    recipe, metrics = run.recipe, metrics or run.metrics
     notes = read_notes(path) if path.exists() else "\n"
     if not recipe or not metrics or notes is None:
         return

@@ -1,12 +1,12 @@
 """Where training data stay and change, and the model that `fit` then trains."""
 
 import contextlib
-from pathlib import Path
 
 import keras
 
 from keras_gmlp.data.batches.device import DeviceBatches
 from keras_gmlp.data.batches.share import Position, Share
+from keras_gmlp.data.run_folder import Run
 from keras_gmlp.models.torch_convolutions import channels_stay_last
 from keras_gmlp.objectives.optimizers import freeze_backbone, make_optimizer
 from keras_gmlp.training.callbacks import private_generator
@@ -18,7 +18,7 @@ from keras_gmlp.training.devices import (
     make_distributed_class,
 )
 from keras_gmlp.training.processes import process_count, process_number
-from keras_gmlp.training.run_directory import has_progress, read_recipe
+from keras_gmlp.training.run_directory import has_progress
 from keras_gmlp.utils.environment import accelerators
 from keras_gmlp.utils.errors import one_line_errors
 
@@ -28,8 +28,8 @@ def choose_pipeline(recipe, data, directory=None):
     backend, chosen, complete = keras.backend.backend(), recipe.pipeline, False
     if chosen == "auto" and directory is not None and has_progress(directory):
         # The other pipeline would draw other random numbers.
-        chosen = read_recipe(directory).get("pipeline", "host")
-        complete = (Path(directory) / "metrics.json").exists()
+        run = Run(directory)
+        chosen, complete = run.recipe.get("pipeline", "host"), run.complete
     if chosen == "auto":
         can = backend == "jax" and recipe.task.fits_device(data)
         return "device" if can and (accelerators() or process_count() > 1) else "host"

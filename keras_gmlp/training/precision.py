@@ -8,9 +8,10 @@ import time
 import keras
 from keras import ops
 
+from keras_gmlp.data.run_folder import RESTORE, Run
 from keras_gmlp.training.processes import run_once
 from keras_gmlp.training.recipes import PRECISIONS
-from keras_gmlp.training.run_directory import RESTORE, has_progress, read_recipe
+from keras_gmlp.training.run_directory import has_progress
 from keras_gmlp.utils.environment import accelerators, run_on
 
 SHAPE = (512, 256, 768)  # rows, inputs and outputs; small, since bfloat16 may be 50 times slower
@@ -30,7 +31,7 @@ def choose_in_child(directory, backend):
 
 def _choose(directory):
     if directory is not None and has_progress(directory):
-        recorded = read_recipe(directory)
+        recorded = Run(directory).recipe
         if recorded.get("precision", PRECISIONS[0]) not in PRECISIONS:
             raise ValueError(
                 f"{directory}/recipe.json: damaged (its precision is {recorded['precision']!r}). "

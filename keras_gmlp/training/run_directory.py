@@ -7,14 +7,14 @@ import shutil
 from pathlib import Path
 
 from keras_gmlp.data.datasets import find_path
-from keras_gmlp.data.run_folder import SAMPLES, Run, Sample, record_samples
+from keras_gmlp.data.run_folder import RESTORE, SAMPLES, Run, Sample, record_samples
 from keras_gmlp.training import model_card
 from keras_gmlp.training.settings import differences
 from keras_gmlp.utils.csv_tables import write_table
 from keras_gmlp.utils.environment import environment
 from keras_gmlp.utils.errors import first_line, printable
 from keras_gmlp.utils.export_formats import FORMATS
-from keras_gmlp.utils.files import atomic_write, read_json, write_json
+from keras_gmlp.utils.files import atomic_write, write_json
 
 CHECKPOINTS = "[0-9]*.weights.h5"  # excludes the hidden file of an unfinished write
 
@@ -33,7 +33,6 @@ WRITTEN = (
     *(SAMPLES, "labels.txt", "tokenizer.json", "curves.png", model_card.FILE),
     *("history.csv", "recipe.json"),
 )
-RESTORE = "Restore the file, or start the run again with --restart (restart=True)."
 LOCK_TIMEOUT = 20.0  # seconds that a killed run has to release its folder
 
 
@@ -50,7 +49,13 @@ def claim(directory, run, recipe, data):
         if samples := record_samples(data):
             write_table(directory / SAMPLES, [Sample._fields, *samples])
         return
-    if differing := differences(read_recipe(directory), settings):
+    recorded = Run(directory).recipe
+    if not recorded:
+        raise ValueError(
+            f"{directory}/recipe.json: missing, so how the run in this folder was trained is "
+            f"unknown. {RESTORE}"
+        )
+    if differing := differences(recorded, settings):
         raise ValueError(
             f"{directory} holds a run with other settings ({'; '.join(differing)}). Give the same "
             "settings to resume it, choose another directory, or start again with --restart "
@@ -69,11 +74,6 @@ def check_samples(directory, data):
             f"{len(now - before):,} samples are new or changed, {len(before - now):,} are gone or "
             "changed. Choose another directory, or start again with --restart (restart=True)."
         )
-
-
-def read_recipe(directory):
-    """Returns the `recipe.json` of a run that has progress, a dict."""
-    return _read_dict(Path(directory) / "recipe.json", "how the run in this folder was trained")
 
 
 def clear(directory):
@@ -133,24 +133,3 @@ def trim_history(path, epochs, columns=("epoch", "seconds")):
             writer = csv.DictWriter(file, kept[0])
             writer.writeheader()
             writer.writerows(kept)
-
-
-def read_metrics(path, names):
-    """Returns the metrics of a complete run, a dict."""
-    metrics = _read_dict(path, "the result of the run in this folder")
-    missing = [name for name in names if type(metrics.get(name)) not in (int, float)]
-    if missing:
-        raise ValueError(f"{path}: damaged (it has no number {missing[0]}). {RESTORE}")
-    return metrics
-
-
-def _read_dict(path, content):
-    """Returns the dict in a JSON file of a run, or raises a `ValueError` with the remedy."""
-    try:
-        found = read_json(path)
-    except ValueError as error:
-        raise ValueError(f"{error} {RESTORE}") from None
-    if not isinstance(found, dict):
-        state = "damaged" if path.exists() else "missing"
-        raise ValueError(f"{path}: {state}, so {content} is unknown. {RESTORE}")
-    return found

@@ -11,6 +11,7 @@ import keras
 
 from keras_gmlp.data.images.image_data import ImageData
 from keras_gmlp.data.own_arrays import from_arrays, is_raw
+from keras_gmlp.data.run_folder import RESTORE, Run
 from keras_gmlp.models.precision import in_float32
 from keras_gmlp.models.saved import load_model
 from keras_gmlp.tasks import linear_head
@@ -36,24 +37,16 @@ from keras_gmlp.training.processes import check_agreement, process_number, run_o
 from keras_gmlp.training.recipes import Recipe, find_recipe
 from keras_gmlp.training.run_directory import (
     LOCK_TIMEOUT,
-    RESTORE,
     WRITTEN,
     claim,
     clear,
     has_progress,
     read_history,
-    read_metrics,
     trim_history,
 )
 from keras_gmlp.utils import plotting
 from keras_gmlp.utils.errors import first_line
-from keras_gmlp.utils.files import (
-    atomic_write,
-    directory_lock,
-    read_json,
-    remove_leftovers,
-    write_json,
-)
+from keras_gmlp.utils.files import atomic_write, directory_lock, remove_leftovers, write_json
 
 
 def train(
@@ -182,13 +175,13 @@ class _Run:
             self.directory, {**self.extra, "model": self.model.name, **data}, self.recipe, self.data
         )
         remove_leftovers(self.directory, "|".join(map(re.escape, (*WRITTEN, "saved_model"))))
-        return (self.directory / "metrics.json").exists()
+        return Run(self.directory).complete
 
     def load(self):
         """Loads the weights of a complete run; returns its metrics."""
         task = self.recipe.task
         names = ("epochs", "parameters", f"test_{task.headline}")
-        metrics = read_metrics(self.directory / "metrics.json", names)
+        metrics = Run(self.directory).require_numbers(names)
         try:
             saved = load_model(self.directory / "model.keras", compile=False)
             self.model.set_weights(saved.get_weights())
@@ -286,7 +279,7 @@ class _Run:
             checkpoint.remove()
 
         run_once(finish)
-        return read_json(self.directory / "metrics.json")
+        return Run(self.directory).metrics
 
     def _columns(self):
         """Returns the columns of `history.csv` that the run reads itself."""

@@ -332,6 +332,10 @@ def test_data_of_a_damaged_record(photos):
             Run("run").data(photos)
         with pytest.raises(ValueError, match="data"):
             Run("run").data()
+    for places in ([photos], {photos: 1}):
+        write_json("run/recipe.json", {"data": photos, "places": places})
+        with pytest.raises(ValueError, match="places"):
+            Run("run").data()
     begin(name=photos)
     with open(f"run/{SAMPLES}", "w") as file:
         file.write("split,label\ntest,cat\n")
