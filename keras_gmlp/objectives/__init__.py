@@ -8,12 +8,9 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "losses": ["CrossEntropy", "MaskedCrossEntropy"],
         "metrics": [
-            "F1",
             "Accuracy",
-            "MatthewsCorrelation",
             "MeanAveragePrecision",
             "Perplexity",
-            "PredictedClasses",
         ],
         "optimizers": ["LayerwiseAdamW", "MatrixMuon"],
     },

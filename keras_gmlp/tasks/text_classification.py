@@ -68,6 +68,7 @@ class TextClassification(TextTask):
 
     def check_fit(self, model, data):
         super().check_fit(model, data)
+        require("sklearn", "fine-tuning", "demo")  # which `measure` imports, after the work
         require_classes(model, data, "text_classifier(..., {})")
 
     def describe_data(self, data):
@@ -78,18 +79,14 @@ class TextClassification(TextTask):
 
     def measure(self, model, data):
         """Returns the scores on the test texts; F1 is that of class 1, or the mean of all."""
-        from keras_gmlp.objectives import metrics
+        from sklearn.metrics import f1_score
 
-        classes = len(data.labels)
-        scores = [
-            metrics.Accuracy(),
-            metrics.MatthewsCorrelation(classes),
-            metrics.PredictedClasses(classes),
-            metrics.F1(classes, positive=1 if classes == 2 else None),
-        ]
-        model.compile("sgd", loss=self.loss(training=False), metrics=scores)
-        values = self.evaluate(model, data)
-        values["predicted_classes"] = int(values["predicted_classes"])
+        values, (token_ids, labels) = self.evaluate(model, data), self.encode(data, "test")
+        predictions = model.predict(token_ids, verbose=0).argmax(axis=-1)
+        average = "binary" if len(data.labels) == 2 else "macro"
+        values["f1"] = round_score(f1_score(labels, predictions, average=average, zero_division=0))
+        values["matthews_correlation"] = correlate(labels, predictions)
+        values["predicted_classes"] = len(np.unique(predictions))
         found = {f"test_{name}": value for name, value in values.items()}
         if self.validation_split(data) == "validation":
             held_out = self.evaluate(model, data, "validation")
@@ -162,14 +159,11 @@ class TextClassification(TextTask):
 
     @classmethod
     def score(cls, model, samples):
-        from sklearn.metrics import matthews_corrcoef
-
         texts, logits, scorer, cut = cls.read_logits(model, samples)
         names = (text if isinstance(text, str) else "\t".join(text) for text in texts.texts)
         result = scorer.collect(names=tuple(names), **scorer.read(logits, texts.labels))
-        scores, pair = result.score("texts"), (result.labels, result.predictions)
-        single = len(np.unique(pair)) == 1  # of which scikit-learn warns
-        scores["matthews_correlation"] = 0.0 if single else round_score(matthews_corrcoef(*pair))
+        scores = result.score("texts")
+        scores["matthews_correlation"] = correlate(result.labels, result.predictions)
         return {**scores, "cut": cut}, result
 
     @classmethod
@@ -189,6 +183,15 @@ class TextClassification(TextTask):
         token_ids, cut = encode_rows(model.tokenizer, texts.texts, model.length)
         logits = run_with_progress(model, "classifying", {"token_ids": token_ids})
         return texts, logits, scorer, cut
+
+
+def correlate(labels, predictions):
+    """Returns Matthews' correlation of true and predicted classes in [-1, 1], 0 for one class."""
+    from sklearn.metrics import matthews_corrcoef
+
+    if len(np.unique([labels, predictions])) == 1:  # of which scikit-learn warns
+        return 0.0
+    return round_score(matthews_corrcoef(labels, predictions))
 
 
 def _describe(pairs, labels):
