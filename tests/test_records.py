@@ -39,13 +39,15 @@ def share(key, digits, error=True):
 
 def perplexity(rows):
     values = [float(row["perplexity"]) for row in rows]
+    if len(values) == 1:
+        return f"{values[0]:.1f}"
     error = statistics.stdev(values) / len(values) ** 0.5
     return f"{statistics.mean(values):.1f} ± {error:.1f}"
 
 
 def of_seed(seed):
     """Returns a column that shows the perplexity of a seed."""
-    return lambda rows: next(
+    return lambda rows: "".join(
         f"{float(row['perplexity']):.1f}" for row in rows if row["seed"] == seed
     )
 
