@@ -78,11 +78,10 @@ class Peer:
 
 def read_own_features(weights, folder):
     """Returns what `Peer.read_features` does, of weights as apps/train.py uses them."""
-    from keras_gmlp.runs import DataSettings, ModelSettings, RunSettings, prepare
+    from keras_gmlp.runs import RunSettings, prepare
     from keras_gmlp.tasks import linear_head
 
-    settings = RunSettings(ModelSettings(weights=weights), DataSettings(folder), "finetune")
-    prepared = prepare(settings)
+    prepared = prepare(RunSettings(weights=weights, data=folder))
     model, data, task = prepared.model, prepared.data, prepared.recipe.task
     vectors, labels = linear_head.read_training_features(model, data, task)
     views = linear_head.choose_views(len(data.test), False)[:1]

@@ -34,6 +34,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "models.saved": ["load_model"],
         "training.train": ["train"],
         "runs.finetuning": ["finetune"],
+        "runs.settings": ["RunSettings"],
         "weights.pretrained": ["build"],
     },
 )

@@ -9,8 +9,7 @@ import keras_gmlp
 from keras_gmlp.data import ArraySplit, ImageData
 from keras_gmlp.training.callbacks import TimeLimitError
 from keras_gmlp.training.processes import DisagreementError, join_processes, process_number
-from keras_gmlp.training.recipes import find_recipe
-from keras_gmlp.training.settings import override
+from keras_gmlp.training.recipes import find_recipe, override
 
 SHAPE = {"input_shape": (8, 8, 1), "classes": 3, "patch_size": 4}
 SIZES = {"dim": 16, "depth": 2, "hidden_dim": 32, "attention_size": 8}

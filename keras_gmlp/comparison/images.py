@@ -9,7 +9,7 @@ from keras_gmlp.comparison.plan import Plan, format_mean, group_by, list_left_ou
 from keras_gmlp.data.datasets import canonical_name
 from keras_gmlp.data.images.packed import is_packed
 from keras_gmlp.models.presets import lookup
-from keras_gmlp.training.settings import describe
+from keras_gmlp.runs.settings import OF_RECIPE
 from keras_gmlp.utils.csv_tables import write_dicts
 from keras_gmlp.utils.markdown import make_table
 
@@ -58,14 +58,14 @@ class Sweep(Plan):
     def describe(self, settings):
         """Returns what `recipe.json` says of a run, with backend and image size."""
         recorded = {**super().describe(settings), "backend": self.backend}
-        recorded["data"] = canonical_name(settings.data.name)
-        if settings.data.image_size:
-            recorded["image_size"] = list(settings.data.size)
-        elif not settings.model.weights:
-            recorded["image_size"] = list(lookup(settings.model.preset)[1]["input_shape"][:2])
-        if settings.data.fit:
-            recorded["fit"] = settings.data.fit
-        elif not settings.model.weights and not is_packed(recorded["data"]):
+        recorded["data"] = canonical_name(settings.data)
+        if settings.image_size:
+            recorded["image_size"] = list(settings.size)
+        elif not settings.weights:
+            recorded["image_size"] = list(lookup(settings.model)[1]["input_shape"][:2])
+        if settings.fit:
+            recorded["fit"] = settings.fit
+        elif not settings.weights and not is_packed(recorded["data"]):
             recorded["fit"] = "crop"
         return recorded
 
@@ -76,10 +76,10 @@ def plan_runs(presets, shared, directory, seeds=(0,), fractions=(1.0,)):
     return [
         dataclasses.replace(
             shared,
-            model=dataclasses.replace(shared.model, preset=preset),
-            data=dataclasses.replace(shared.data, fraction=fraction),
-            changes={**shared.changes, "seed": seed},
-            directory=str(Path(directory) / run_name(preset, seed, fraction)),
+            model=preset,
+            fraction=fraction,
+            seed=seed,
+            out=str(Path(directory) / run_name(preset, seed, fraction)),
         )
         for seed in seeds
         for fraction in sorted(fractions, reverse=True)
@@ -92,6 +92,14 @@ def run_name(preset, seed, fraction):
     return f"{preset}{'' if fraction == 1 else f'-{fraction:g}'}-seed{seed}"
 
 
+def describe(settings):
+    """Returns the recipe of a run and what it changes, from the settings that it recorded."""
+    changes = {name: settings[name] for name in OF_RECIPE if name in settings}
+    changes |= settings.get("set", {})
+    changes = {k: v for k, v in changes.items() if k not in ("epochs", "seed")}
+    return ", ".join([settings.get("recipe", ""), *(f"{k}={v}" for k, v in changes.items())])
+
+
 def to_row(run, costs=None):
     """Returns a run's row of the table, a dict with `COLUMNS` as keys."""
     recipe, metrics = run.recorded, run.metrics
@@ -99,7 +107,7 @@ def to_row(run, costs=None):
         **metrics,
         **run.conditions(),
         "data": recipe.get("data", ""),
-        "recipe": describe(recipe),
+        "recipe": describe(recipe.get("command", {})),
         **(costs or {}).get(run.preset, {}),
         **{name: getattr(run, name) for name in ("preset", "seed", "fraction", "status")},
     }

@@ -10,13 +10,13 @@ from keras_gmlp.comparison.workers import Workers, available_cores
 from keras_gmlp.data.run_folder import Run
 from keras_gmlp.data.text.chosen_splits import open_texts
 from keras_gmlp.runs.queue import read_plan
-from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings, short_task
+from keras_gmlp.runs.settings import short_task
+from keras_gmlp.training.recipes import differences
 from keras_gmlp.training.run_directory import (
     check_samples,
     has_progress,
     read_history,
 )
-from keras_gmlp.training.settings import differences
 from keras_gmlp.utils.csv_tables import write_dicts
 from keras_gmlp.utils.environment import accelerators
 from keras_gmlp.utils.files import atomic_write
@@ -47,13 +47,12 @@ class PlannedRun:
     """A run of a plan: the settings it is trained from, and what its folder holds."""
 
     def __init__(self, settings):
-        self.settings, self.directory = settings, Path(settings.directory)
+        self.settings, self.directory = settings, Path(settings.out)
         self.name = self.directory.name
-        self.preset = getattr(getattr(settings, "model", settings), "preset", None)
+        self.preset, self.fraction = settings.model, settings.fraction
         self.seed = settings.changes.get("seed", 0)
-        self.fraction = getattr(settings.data, "fraction", 1.0)
-        source = getattr(settings, "weights", None)
-        self.source = source and Path(source)  # folder of the language model that it starts from
+        # Folder of the language model that it starts from.
+        self.source = Path(settings.weights) if settings.kind == "task" else None
 
     @functools.cached_property
     def epochs(self):
@@ -61,9 +60,9 @@ class PlannedRun:
 
     @property
     def measure(self):
-        if isinstance(self.settings, FineTuningSettings):
-            return measure_of(self.settings.data)
-        return PERPLEXITY if isinstance(self.settings, LanguageRunSettings) else ACCURACY
+        if self.settings.kind == "task":
+            return measure_of(self.settings.task)
+        return PERPLEXITY if self.settings.kind == "prepared" else ACCURACY
 
     @property
     def metrics(self):
@@ -166,10 +165,9 @@ class Plan:
 
         self.check_recorded()
         for run in (run for run in self.runs if run.begun and Run(run.directory).samples):
-            source = getattr(run.settings, "source", None)  # of texts
-            check_samples(
-                run.directory, open_texts(source()) if source else load_data(run.settings)
-            )
+            texts = run.settings.kind == "task"
+            data = open_texts(run.settings.text_source) if texts else load_data(run.settings)
+            check_samples(run.directory, data)
         Workers(self.runs, self.jobs, self.backend).train()
 
     def check_recorded(self):

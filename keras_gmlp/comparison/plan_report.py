@@ -9,7 +9,6 @@ second table says pair by pair whether the order of the gMLP paper holds. Runs t
 are named below.
 """
 
-import dataclasses
 import itertools
 import re
 import statistics
@@ -29,7 +28,7 @@ from keras_gmlp.comparison.plan import (
     write_tables,
 )
 from keras_gmlp.models.presets import PRESETS
-from keras_gmlp.runs.settings import DataSettings
+from keras_gmlp.runs.settings import KINDS
 from keras_gmlp.utils.errors import OneLineParser, describe_failure, shortened
 from keras_gmlp.utils.markdown import make_table
 
@@ -60,14 +59,18 @@ class Line:
         self.complete = [run for run in runs if run.complete]
         self.name = re.sub(r"-(s|seed)?\d+$", "", runs[0].name)
         self.measure = runs[0].measure
-        self.overrides = getattr(runs[0].settings, "overrides", {})  # of a language model
-        build = PRESETS.get(settings.get("preset"), (None,))[0]
+        self.overrides = runs[0].settings.set_model
+        build = PRESETS.get(settings.get("model"), (None,))[0]
         self.family = build.__name__ if build else ""
         self.scores = {run.seed: run.score for run in self.complete}
         self.metrics = self.complete[0].metrics if self.complete else {}
-        about = self.measure, settings.get("data")
-        alike = [x for x in earlier if x.complete and (x.measure, x.settings.get("data")) == about]
+        alike = [x for x in earlier if x.complete and x.subject == self.subject]
         self.base = min(alike, key=self._distance, default=None)
+
+    @property
+    def subject(self):
+        """What is measured, and on which data."""
+        return self.measure, *(self.settings.get(kind) for kind in KINDS)
 
     @property
     def parameters(self):
@@ -76,7 +79,7 @@ class Line:
     def _distance(self, other):
         mine, others = self.settings, other.settings
         different = {key for key in mine.keys() | others.keys() if mine.get(key) != others.get(key)}
-        return len(different) + DISTANT * ("preset" in different)
+        return len(different) + DISTANT * ("model" in different)
 
     def changes(self):
         """Returns the settings that differ from the base, a text."""
@@ -99,20 +102,11 @@ def group(runs):
     return lines
 
 
-def _settings(entry):
-    """Returns what an entry of a plan sets, a flat dict without the folder."""
-    values = {}
-    for field in dataclasses.fields(entry):
-        value = getattr(entry, field.name)
-        if isinstance(value, DataSettings):
-            values |= {"data" if k == "name" else k: v for k, v in _settings(value).items()}
-        elif dataclasses.is_dataclass(value):
-            values |= _settings(value)
-        elif isinstance(value, dict):
-            values |= value
-        elif field.name != "directory" and value != field.default:
-            values[field.name] = value
-    return values
+def _settings(run):
+    """Returns what a run of a plan sets, a flat dict without the folder."""
+    settings = run.to_dict()
+    own = {**settings.pop("set", {}), **settings.pop("set_model", {})}
+    return {name: value for name, value in {**settings, **own}.items() if name != "out"}
 
 
 def to_row(run, line):
@@ -165,7 +159,7 @@ def order_table(lines):
     groups = {}
     for line in (line for line in lines if line.measure.key == "test_perplexity"):
         family, _, size = line.runs[0].preset.rpartition("_")
-        sizes = {"preset", *line.overrides}
+        sizes = {"model", *line.overrides}
         others = {key: value for key, value in line.settings.items() if key not in sizes}
         models = groups.setdefault((size, repr(sorted(others.items()))), {})
         models.setdefault(family, []).append(line)

@@ -13,7 +13,7 @@ from keras_gmlp.comparison.plan import (
     write_tables,
 )
 from keras_gmlp.models.presets import TEXT_PRESETS, lookup
-from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings, short_task
+from keras_gmlp.runs.settings import RunSettings, short_task
 from keras_gmlp.utils import plotting
 from keras_gmlp.utils.markdown import make_table
 
@@ -49,12 +49,13 @@ class TextSweep(Plan):
         for preset in presets:
             lookup(preset, TEXT_PRESETS)
             place = str(Path(directory) / preset)
-            options = {"changes": first, "directory": place}
-            models.append(LanguageRunSettings(preset, str(corpus), recipe, **options))
+            shared = RunSettings(model=preset, prepared=str(corpus), recipe=recipe, out=place)
+            models.append(shared.with_changes(**first))
             for task, seed in itertools.product(self.tasks, seeds):
                 own = {**CHANGES.get(short_task(task), {}), **changes, "seed": seed}
-                options = {"changes": own, "directory": f"{place}-{short_task(task)}-{seed}"}
-                tuned.append(FineTuningSettings(place, task, data_dir=data_dir, **options))
+                out = f"{place}-{short_task(task)}-{seed}"
+                shared = RunSettings(weights=place, task=task, data_dir=data_dir, out=out)
+                tuned.append(shared.with_changes(**own))
         super().__init__([*models, *tuned], jobs, backend)
         self.models, self.tuned = self.runs[: len(models)], self.runs[len(models) :]
         self.corpus = Path(corpus)
@@ -79,9 +80,9 @@ class TextSweep(Plan):
                 "single": {task: [] for task in self.tasks},
             }
             for run in self.tuned:
-                if run.settings.weights == model.settings.directory and run.complete:
-                    row["scores"][run.settings.data][run.seed] = run.score
-                    row["single"][run.settings.data] += [run.seed] if run.one_class else []
+                if run.settings.weights == model.settings.out and run.complete:
+                    row["scores"][run.settings.task][run.seed] = run.score
+                    row["single"][run.settings.task] += [run.seed] if run.one_class else []
             rows.append(row)
         return rows
 

@@ -1,5 +1,6 @@
 """Trains the runs of a plan, each in a process of its own, several at the same time."""
 
+import json
 import os
 import re
 import subprocess
@@ -128,7 +129,7 @@ class Workers:
 
 def train_command(settings):
     """Returns the command that trains a run and ends when its standard input closes."""
-    return [sys.executable, "-m", "keras_gmlp.runs", settings.to_json()]
+    return [sys.executable, "-m", "keras_gmlp.runs", json.dumps(settings.to_dict())]
 
 
 def available_cores():

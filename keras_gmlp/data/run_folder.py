@@ -13,7 +13,7 @@ from keras_gmlp.data.datasets import canonical_name, find_path, holds_files, loa
 from keras_gmlp.data.images.folder import list_images
 from keras_gmlp.data.images.packed import PackedSplit, is_packed, load_packed
 from keras_gmlp.data.images.table import SEVERAL
-from keras_gmlp.data.text.chosen_splits import TextSource, read_all
+from keras_gmlp.data.text.chosen_splits import TextSource, name_columns, read_all
 from keras_gmlp.data.validation import PARTS, divide_training
 from keras_gmlp.utils.csv_tables import as_plain_cell
 from keras_gmlp.utils.errors import printable, warn
@@ -86,6 +86,14 @@ class Run:
             raise ValueError(f"{path}: damaged (no object). {RESTORE}")
         return found
 
+    @property
+    def settings(self):
+        """The `RunSettings` that the run was started with, a dict; empty if it had none."""
+        found = self.recipe.get("command", {})
+        if not isinstance(found, dict):
+            raise ValueError(f"{self.path}/recipe.json: damaged (its command). {RESTORE}")
+        return {name: value for name, value in found.items() if name != "program"}  # of older runs
+
     @functools.cached_property
     def samples(self):
         path = self.path / SAMPLES
@@ -121,7 +129,8 @@ class Run:
         own, roles = place is not None and same_data(chosen, place), None
         other = (columns or {}).get("test")  # texts for testing in place of the run's
         if columns is not None and own:
-            columns = {**self.recipe.get("columns", {}), **columns}
+            names = ("column", "label", "test")
+            columns = {**name_columns(*map(self.settings.get, names)), **columns}
             columns |= {"test": self._find(columns["test"])} if "test" in columns else {}
         if self.samples and other:
             self._find_roles(other, {**columns, "test": None}, "all")  # for its warning
@@ -140,7 +149,8 @@ class Run:
             parts = {} if parts == {"fraction": 1} else parts
             division |= {"groups": self.recipe.get("groups"), "parts": parts}
         elif own:
-            division |= {n: self.recipe.get(n, 0.0) for n in ("held_out", "validation")}
+            shares = {"held_out": "hold_out", "validation": "validation"}
+            division |= {name: self.settings.get(option, 0.0) for name, option in shares.items()}
         return chosen, own, division
 
     def load_images(self, image_shape, name=None, fit="crop"):

@@ -187,13 +187,15 @@ def _measure_texts(directory, data, split, data_dir, reject):
             "give --split test or --split all."
         )
     if own and split in (None, "validation"):
-        recipe = Run(directory).recipe
-        if not (recipe.get("held_out") or recipe.get("validation")):
+        settings = Run(directory).settings
+        if not (settings.get("hold_out") or settings.get("validation")):
             raise ValueError(
                 f"{directory}: held no texts out; give labelled texts that it was not trained on "
                 "with --data FILE, --split test, or train it again with --validation 0.1."
             )
-        split = "validation" if recipe.get("validation") else "test"  # which held-out texts replace
+        split = (
+            "validation" if settings.get("validation") else "test"
+        )  # which held-out texts replace
     source = TextSource(name, data_dir=data_dir, **division)
     samples, chosen = task.load_samples([model], source, split)
     texts, logits, scorer, _ = task.read_logits(model, samples)

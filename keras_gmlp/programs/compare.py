@@ -8,7 +8,6 @@ from keras_gmlp.programs.shared.messages import print_error
 from keras_gmlp.programs.shared.parser import Parser
 from keras_gmlp.programs.shared.run_options import (
     RECIPE_OF_A_SWEEP,
-    STORED,
     list_run_options,
     read_settings,
 )
@@ -153,7 +152,7 @@ def make_sweep(options):
             raise ValueError(f"give what {word} says before --, as an argument of compare.py")
     # Of all runs; what follows `--` is read as by train.py.
     parser = Parser(prog="compare.py PRESET ... --", allow_abbrev=False)
-    parser.add_options(list_run_options(RECIPE_OF_A_SWEEP), **{**STORED, "precision": {}})
+    parser.add_options(list_run_options(RECIPE_OF_A_SWEEP))
     own = ["--data", options.data, "--recipe", options.recipe, "--seed", str(options.seeds[0])]
     own += ["--epochs", str(options.epochs)] if options.epochs is not None else []
     own += ["--data-dir", options.data_dir] if options.data_dir else []

@@ -6,7 +6,7 @@ from pathlib import Path
 from keras_gmlp.programs import evaluate
 from keras_gmlp.programs.evaluate import percent, spell
 from keras_gmlp.programs.shared import cli
-from keras_gmlp.programs.shared.text_options import COLUMNS, name_columns
+from keras_gmlp.programs.shared.text_options import COLUMNS
 from keras_gmlp.utils.errors import printable
 
 USAGE = f"""\
@@ -94,8 +94,10 @@ def check_task(options, task):
 def choose_part(options):
     """Returns the split, the columns and the held-out share; for a run's own data those of it."""
     from keras_gmlp.data.run_folder import Run
+    from keras_gmlp.data.text.chosen_splits import name_columns
 
-    run, named = Run(options.models[0]), name_columns(options)
+    named = name_columns(options.column, options.label, options.test)
+    run = Run(options.models[0])
     _, own, division = run.data(options.data, options.split, named)
     return {"split": options.split or ("test" if own else None), **division}
 

@@ -2,7 +2,7 @@
 
 import json
 
-from keras_gmlp.programs.shared.run_options import STORED, list_run_options, read_settings
+from keras_gmlp.programs.shared.run_options import list_run_options, read_settings
 from keras_gmlp.programs.shared.training import (
     TRAINING,
     make_program,
@@ -62,14 +62,14 @@ def introduce(prepared):
 
     settings, data = prepared.settings, prepared.data
     sizes = " + ".join(f"{len(split):,} {name}" for name, split in data.splits().items())
-    print(f"model  {settings.model.preset}, {prepared.model.count_params():,} parameters")
+    print(f"model  {settings.model}, {prepared.model.count_params():,} parameters")
     if prepared.transfer is not None:
-        print(f"from   {settings.model.weights}: {prepared.transfer}")
-        if settings.model.weights == DEFAULT_BACKBONE:
+        print(f"from   {settings.weights}: {prepared.transfer}")
+        if settings.weights == DEFAULT_BACKBONE:
             print("       it knows photographs; --weights none trains from scratch")
     print(f"data   {data.name}, {len(data.labels)} classes, {sizes} images")
     print(f"in     {prepared.recipe.precision}, {advise_backend(prepared.recipe.precision)}")
-    print(f"to     {settings.directory}")
+    print(f"to     {settings.out}")
 
 
 def advise_backend(precision):
@@ -129,4 +129,4 @@ def report_folds(options, results, directory):
     print(f"folds   {directory}/folds.json")
 
 
-main = make_program("train", __doc__, USAGE, list_runs, train, report, **STORED)
+main = make_program("train", __doc__, USAGE, list_runs, train, report)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from keras_gmlp.programs.shared.cli import UsageError, check_output
 from keras_gmlp.programs.shared.messages import print_error
-from keras_gmlp.programs.shared.run_options import PATIENCE, RECIPE, STORED, read_options
+from keras_gmlp.programs.shared.run_options import PATIENCE, RECIPE, make_settings
 from keras_gmlp.programs.shared.text_options import COLUMNS
 from keras_gmlp.programs.shared.training import (
     TRAINING,
@@ -86,7 +86,7 @@ def check(options):
         raise UsageError("give --text FILE to pre-train, or --task NAME --weights RUN to fine-tune")
     if tunes and reads_text:
         raise UsageError("--text and --prepared are for pre-training; --task fine-tunes")
-    if tunes and options.overrides:
+    if tunes and options.set_model:
         raise UsageError("--set-model is for pre-training; --task takes the model of its weights")
     if of_task and not tunes:
         names = "--column, --label, --test, --hold-out, --validation and --patience"
@@ -119,10 +119,9 @@ def list_runs(options):
 
 def read_settings(options):
     """Returns the settings of the run that the options describe."""
-    from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings
-
-    kind = LanguageRunSettings if options.task is None else FineTuningSettings
-    return kind.from_command(read_options(options))
+    if options.task is None:
+        return make_settings(options, prepared=options.prepared or "runs/text")
+    return make_settings(options, model=None)
 
 
 def train(options, settings):
@@ -139,7 +138,7 @@ def prepare_text(options, settings):
     from keras_gmlp.data.text.corpus import prepare_corpus
     from keras_gmlp.data.text.tokenizer import Tokenizer
 
-    known = Path(settings.data, "tokenizer.json")
+    known = Path(settings.prepared, "tokenizer.json")
     how = {"lowercase": not options.cased, "strip_accents": options.strip_accents}
     asked = (options.cased or options.strip_accents) and known.exists()
     if asked and not Tokenizer.load(known).has_steps(**how):
@@ -149,8 +148,8 @@ def prepare_text(options, settings):
         )
     tokenizer = options.tokenizer or options.vocabulary_size
     if tokenizer is None:
-        tokenizer = known if known.exists() else usual_words(settings.preset)
-    prepare_corpus(options.text, tokenizer, settings.data, valid=options.valid, **how)
+        tokenizer = known if known.exists() else usual_words(settings.model)
+    prepare_corpus(options.text, tokenizer, settings.prepared, valid=options.valid, **how)
 
 
 def usual_words(preset):
@@ -165,19 +164,19 @@ def introduce(prepared):
     settings, data = prepared.settings, prepared.data
     summary = f"{data.name}, {prepared.recipe.task.summarize_data(data)}"
     parameters = f"{prepared.model.count_params():,} parameters"
-    if hasattr(settings, "preset"):
-        print(f"model  {settings.preset}, {parameters}\ndata   {summary}")
-        usual, size, advice = usual_words(settings.preset), data.tokenizer.size, ""
+    if settings.task is None:
+        print(f"model  {settings.model}, {parameters}\ndata   {summary}")
+        usual, size, advice = usual_words(settings.model), data.tokenizer.size, ""
         if size != usual:
             advice = (
-                f"; {settings.preset} usually has {usual:,}. To train that vocabulary, repeat "
+                f"; {settings.model} usually has {usual:,}. To train that vocabulary, repeat "
                 "--text and --valid with a new --prepared folder"
             )
-        print(f"words  {size:,}, from {settings.data}/tokenizer.json{advice}")
+        print(f"words  {size:,}, from {settings.prepared}/tokenizer.json{advice}")
     else:
         print(f"model  {settings.weights}, {parameters}\ndata   {summary}")
     print(f"in     {prepared.recipe.precision}")
-    print(f"to     {settings.directory}")
+    print(f"to     {settings.out}")
 
 
 def warn_of_data(prepared):
@@ -205,9 +204,10 @@ def warn_of_few(data):
 
 def report(options, results, directory):
     """Prints the results."""
+    from keras_gmlp.runs.settings import TASKS
     from keras_gmlp.tasks.registry import find_task
 
-    metrics, task = results[0], find_task(options.runs[0].task)
+    metrics, task = results[0], find_task(TASKS[options.runs[0].kind])
     figures = task.list_figures(metrics)
     if not figures:
         figures = [f"{task.headline}: {metrics[f'test_{task.headline}']:.4g}"]
@@ -217,5 +217,4 @@ def report(options, results, directory):
     print_result(options, metrics, directory, result, lines)
 
 
-SETTINGS = {**STORED, "hold_out": {"default": 0.0}, "validation": {"default": 0.0}}
-main = make_program("train_text", __doc__, USAGE, list_runs, train, report, check, **SETTINGS)
+main = make_program("train_text", __doc__, USAGE, list_runs, train, report, check)

@@ -9,8 +9,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "folds": ["fold_settings", "train_folds", "write_folds"],
         "choosing": ["choose"],
         "prepare": ["PreparedRun", "finish", "prepare"],
-        "settings": ["DataSettings", "ModelSettings", "RunSettings"],
+        "settings": ["RunSettings"],
         "run": ["read_run", "train_run"],
-        "text": ["FineTuningSettings", "LanguageRunSettings"],
     },
 )

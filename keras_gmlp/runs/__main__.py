@@ -12,14 +12,15 @@ import threading
 def main(arguments=None):
     """Trains the run; exits with a line on standard error if it fails."""
     threading.Thread(target=stop_with_parent, daemon=True).start()
-    from keras_gmlp.runs.run import restore_settings, train_run
+    from keras_gmlp.runs.run import train_run
+    from keras_gmlp.runs.settings import RunSettings
     from keras_gmlp.utils.environment import keep_freed_memory
     from keras_gmlp.utils.errors import join_words
 
     keep_freed_memory()
     (text,) = sys.argv[1:] if arguments is None else arguments
     try:
-        train_run(restore_settings(json.loads(text)), export=False, verbose=0)
+        train_run(RunSettings(**json.loads(text)), export=False, verbose=0)
     except (ValueError, TypeError, RuntimeError, OSError, ImportError) as error:
         sys.exit(join_words(error))
 

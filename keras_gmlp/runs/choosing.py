@@ -103,7 +103,7 @@ def choose(prepared, *, restart=False, report=lambda text: None, verbose="auto")
         ValueError: As `prepare` and `data.hold_out`.
         DivergedError: If the loss of a candidate becomes NaN or infinite.
     """
-    directory = prepared.settings.directory
+    directory = prepared.settings.out
     if not is_open(prepared):
         return prepared
     run_directory.refuse_other_files(directory)
@@ -121,8 +121,8 @@ def choose(prepared, *, restart=False, report=lambda text: None, verbose="auto")
         choice, vectors = search.choose(), search.vectors
         for line in choice.lines():
             report(line)
-    changes = {**choice.changes, **prepared.settings.changes}
-    settings = dataclasses.replace(prepared.settings, changes=changes)
+    settings = prepared.settings
+    settings = settings.with_changes(**{**choice.changes, **settings.changes})
     run = build(settings, settings.make_recipe(), prepared.source, prepared.data)
     return dataclasses.replace(run, choice=choice, vectors=vectors)
 
@@ -158,7 +158,7 @@ class _Search:
         self.held_out = data.validation is None
         self.whole = dataclasses.replace(data, train=data.train.keep())
         if self.held_out:
-            self.kept, self.cut = find_held_out(data, SHARE, self.settings.data.groups)
+            self.kept, self.cut = find_held_out(data, SHARE, self.settings.groups)
             train, other = (self.whole.train.choose(places) for places in (self.kept, self.cut))
         else:
             train, other = self.whole.train, data.validation
@@ -206,7 +206,7 @@ class _Search:
         self.report(f"training at the rate {rate:g}")
         changes = {**plan(len(self.whole.train)), **self.settings.changes}
         changes |= {"learning_rate": rate, "fit_head": strength}
-        settings = dataclasses.replace(self.settings, changes=changes)
+        settings = self.settings.with_changes(**changes)
         recipe = settings.make_recipe()
         recipe = dataclasses.replace(recipe, pipeline=choose_pipeline(recipe, self.data))
         trained = build(settings, recipe, self.prepared.source, self.data).model

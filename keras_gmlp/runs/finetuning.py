@@ -5,7 +5,7 @@ from keras_gmlp.data.images.image_data import ImageData
 from keras_gmlp.models.saved import load_model, model_path
 from keras_gmlp.runs.prepare import prepare
 from keras_gmlp.runs.run import train_prepared
-from keras_gmlp.runs.settings import DataSettings, ModelSettings, RunSettings, require_backbone
+from keras_gmlp.runs.settings import RunSettings, require_backbone
 from keras_gmlp.training.precision import choose_precision
 
 
@@ -75,18 +75,20 @@ def finetune(
         )
     name = data.name if dataset else canonical_name(data)
     settings = RunSettings(
-        ModelSettings(weights=str(weights) if weights is not None else require_backbone()),
-        DataSettings(name, image_size, validation=validation, groups=groups),
-        "finetune",
-        changes,
-        None if directory is None else str(directory),
-    )
+        weights=str(weights) if weights is not None else require_backbone(),
+        data=name,
+        image_size=image_size,
+        validation=validation,
+        groups=groups,
+        recipe="finetune",
+        out=None if directory is None else str(directory),
+    ).with_changes(**changes)
     settings.check()
     if "precision" not in changes:
-        precision = choose_precision(None if restart else settings.directory)
+        precision = choose_precision(None if restart else settings.out)
         settings = settings.with_changes(precision=precision)
     run = prepare(settings, dataset=dataset)
     report = (lambda text: None) if verbose == 0 else print
     run, metrics = train_prepared(run, export, report, restart=restart, verbose=verbose)
-    labels, place = list(run.data.labels), run.settings.directory
+    labels, place = list(run.data.labels), run.settings.out
     return load_model(model_path(place)), {**metrics, "labels": labels, "directory": place}

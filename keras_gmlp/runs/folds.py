@@ -19,7 +19,7 @@ def fold_settings(settings, count):
         count: Number of folds.
 
     Returns:
-        A list of `RunSettings`, whose directories are `fold-1` and so on in that of the settings.
+        A list of `RunSettings`, whose folders are `fold-1` and so on in that of the settings.
 
     Raises:
         ValueError: If there are fewer than two folds.
@@ -27,9 +27,7 @@ def fold_settings(settings, count):
     check_folds(count)
     return [
         dataclasses.replace(
-            settings,
-            data=dataclasses.replace(settings.data, folds=count, fold=fold),
-            directory=str(Path(settings.directory, f"fold-{fold}")),
+            settings, folds=count, fold=fold, out=str(Path(settings.out, f"fold-{fold}"))
         )
         for fold in range(1, count + 1)
     ]
@@ -55,7 +53,7 @@ def train_folds(settings, count=5, **options):
 
     folds = fold_settings(settings, count)
     results = [train_run(fold, export=False, **options) for fold in folds]
-    return write_folds(settings.directory, results)
+    return write_folds(settings.out, results)
 
 
 def write_folds(directory, results):

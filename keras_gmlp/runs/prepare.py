@@ -14,7 +14,8 @@ from keras_gmlp.data.run_folder import Run
 from keras_gmlp.data.validation import PARTS, divide_training
 from keras_gmlp.layers.zoomed_views import view_share
 from keras_gmlp.models.presets import lookup
-from keras_gmlp.runs.settings import Settings
+from keras_gmlp.runs.settings import RunSettings
+from keras_gmlp.runs.text import adapt_language_model, build_language_model
 from keras_gmlp.tasks.multi_label_classification import match_labels
 from keras_gmlp.training import run_directory
 from keras_gmlp.training import train as training
@@ -22,7 +23,6 @@ from keras_gmlp.training.callbacks import require_validation
 from keras_gmlp.training.devices import single_device, whole_batches
 from keras_gmlp.training.processes import run_once
 from keras_gmlp.training.recipes import Recipe
-from keras_gmlp.training.settings import COMMAND
 from keras_gmlp.utils.files import directory_lock, write_json
 from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
 from keras_gmlp.weights import pretrained
@@ -35,7 +35,7 @@ class PreparedRun:
     """A run whose data are loaded and whose model is built.
 
     Attributes:
-        settings: `RunSettings`, with the preset of the weights; or the settings of a run on text.
+        settings: `RunSettings`, with the preset of the weights.
         recipe: `Recipe`.
         data: The data set.
         model: `keras.Model`.
@@ -47,7 +47,7 @@ class PreparedRun:
         vectors: What `read_features` returned for these training images, or `None`.
     """
 
-    settings: Settings
+    settings: RunSettings
     recipe: Recipe
     data: object
     model: keras.Model
@@ -60,7 +60,7 @@ class PreparedRun:
     @property
     def complete(self):
         """Whether the directory holds the complete run."""
-        return Run(self.settings.directory).complete
+        return Run(self.settings.out).complete
 
     @property
     def testable(self):
@@ -77,25 +77,25 @@ class PreparedRun:
         """Trains the model, or resumes; returns the metrics. Options are those of `train`."""
         settings = self.settings
         extra = {"preset": self.origin.get("preset"), **settings.record()}
-        extra[COMMAND] = settings.command()
+        extra["command"] = settings.to_dict()
         if self.choice is not None:
             extra["choice"] = dataclasses.asdict(self.choice)
         options |= {"extra": extra, "origin": self.origin, "vectors": self.vectors}
-        return training.train(self.model, self.data, self.recipe, settings.directory, **options)
+        return training.train(self.model, self.data, self.recipe, settings.out, **options)
 
     def export(self, formats=("tflite",)):
         """Writes and checks further formats of the model; returns what was measured, a dict."""
         from keras_gmlp.export.verify import export_run
 
         with single_device():
-            return export_run(self.settings.directory, list(formats), self.data)
+            return export_run(self.settings.out, list(formats), self.data)
 
 
 def prepare(settings, seed_process=True, dataset=None):
     """Loads the data and builds the model of a run.
 
     Args:
-        settings: `RunSettings`, or those of a run on text.
+        settings: `RunSettings`.
         seed_process: Whether to draw the initial weights from the recipe's seed. Keras then seeds
             the generators of the whole process (`keras.utils.set_random_seed`).
         dataset: An `ImageData` in place of the one that the settings name; `None` to load that.
@@ -112,20 +112,20 @@ def prepare(settings, seed_process=True, dataset=None):
     if recipe.task.domain == "texts":
         if seed_process:
             keras.utils.set_random_seed(recipe.seed)
-        return PreparedRun(settings, recipe, *settings.build(recipe))
+        make = adapt_language_model if settings.task else build_language_model
+        return PreparedRun(settings, recipe, *make(settings, recipe))
     if dataset is None:
-        check_path(settings.data.name)  # before weights are downloaded
-    run_once(lambda: _check_directory(settings.directory))
+        check_path(settings.data)  # before weights are downloaded
+    run_once(lambda: _check_directory(settings.out))
     source = None
-    if settings.model.weights:
-        source = pretrained.load(settings.model.weights, settings.model.preset)
-        named = dataclasses.replace(settings.model, preset=source.preset)
-        fit = settings.data.fit or source.preparation.get("fit")
-        chosen = dataclasses.replace(settings.data, fit=fit)
-        in_files = dataset is None and chosen.image_size is None and holds_files(chosen.name)
-        if in_files and named.weights == DEFAULT_BACKBONE:  # such pictures have more pixels
-            named = dataclasses.replace(named, overrides={"zooms": ZOOMS, **named.overrides})
-        settings = dataclasses.replace(settings, model=named, data=chosen)
+    if settings.weights:
+        source = pretrained.load(settings.weights, settings.model)
+        fit, arguments = settings.fit or source.preparation.get("fit"), settings.set_model
+        in_files = dataset is None and settings.image_size is None and holds_files(settings.data)
+        if in_files and settings.weights == DEFAULT_BACKBONE:  # such pictures have more pixels
+            arguments = {"zooms": ZOOMS, **arguments}
+        found = {"model": source.preset, "fit": fit, "set_model": arguments}
+        settings = dataclasses.replace(settings, **found)
     dataset = load_data(settings, source.model.input_shape[1:] if source else None, dataset)
     require_validation(recipe, dataset)
     return build(settings, recipe, source, dataset, seed_process)
@@ -136,16 +136,15 @@ def build(settings, recipe, source, dataset, seed_process=True):
     if seed_process:
         keras.utils.set_random_seed(recipe.seed)
     recipe = match_labels(recipe, dataset)
-    chosen = {"input_shape": dataset.image_shape, **settings.model.patches()}
-    chosen |= settings.model.overrides
+    chosen = {"input_shape": dataset.image_shape, **settings.patches, **settings.set_model}
     chosen |= recipe.model_arguments()
     if source:
         model, transfer = source.adapt(dataset.labels, **chosen)
     else:
         classes = len(dataset.labels)
-        model, transfer = pretrained.build(settings.model.preset, classes=classes, **chosen), None
+        model, transfer = pretrained.build(settings.model, classes=classes, **chosen), None
     # What a loaded model was built with; None if its file does not say.
-    origin = {"preset": settings.model.preset}
+    origin = {"preset": settings.model}
     arguments = getattr(source, "arguments", None) if source else {}
     if arguments is not None:
         arguments = {**arguments, **chosen, "classes": len(dataset.labels)}
@@ -157,15 +156,15 @@ def build(settings, recipe, source, dataset, seed_process=True):
 
 def load_data(settings, image_shape=None, dataset=None):
     """Loads the data of a run, and divides the training images."""
-    chosen = settings.data
+    groups = settings.groups
     if dataset is None:
-        shape = image_shape or lookup(settings.model.preset)[1]["input_shape"]
-        share = view_share(settings.model.overrides.get("zooms"))
-        size = chosen.size or tuple(round(side / share) for side in shape[:2])
+        shape = image_shape or lookup(settings.model)[1]["input_shape"]
+        share = view_share(settings.set_model.get("zooms"))
+        size = settings.size or tuple(round(side / share) for side in shape[:2])
         channels = image_shape[2] if image_shape else None
-        dataset = data.load(chosen.name, size, chosen.data_dir, channels, chosen.groups, chosen.fit)
-    parts = {name: getattr(chosen, name) for name in PARTS}
-    return divide_training(dataset, **parts, groups=chosen.groups)
+        place = settings.data, size, settings.data_dir
+        dataset = data.load(*place, channels, groups, settings.fit)
+    return divide_training(dataset, **{n: getattr(settings, n) for n in PARTS}, groups=groups)
 
 
 def _check_directory(directory):
@@ -196,7 +195,7 @@ def finish(run, metrics, before=None, export=True):
 
 
 def _finish(run, metrics, before, export):
-    task, place, added = run.recipe.task, Path(run.settings.directory), {}
+    task, place, added = run.recipe.task, Path(run.settings.out), {}
     if before is not None:
         validated = task.validation_split(run.data) == "validation"
         added[f"{'validation_' * validated}{task.headline}_before"] = before[task.headline]

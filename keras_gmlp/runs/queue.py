@@ -1,17 +1,13 @@
 """Trains a list of runs within a time limit: `python -m keras_gmlp.runs.queue PLAN.json`.
 
 For machines that are lent for minutes. PLAN.json holds a list of settings as `RunSettings` takes
-them, the most wanted first:
+them, which are the options of train.py and train_text.py, the most wanted first:
 
-    [{"model": "gmlp_conv_n4_32", "data": "cifar10", "recipe": "long", "directory": "runs/a",
-      "changes": {"epochs": 300}},
-     {"model": {"preset": "vit_n4_32", "overrides": {"pooling": "attention"}}, "data": "cifar10"}]
-
-An entry with "preset" trains a language model (`runs.text.LanguageRunSettings`), one with "weights"
-fine-tunes it (`runs.text.FineTuningSettings`):
-
-    [{"preset": "gmlp_small", "data": "runs/wiki", "recipe": "standard", "directory": "runs/lm"},
-     {"weights": "runs/lm", "data": "sst2", "changes": {"seed": 1}, "directory": "runs/sst2-1"}]
+    [{"model": "gmlp_conv_n4_32", "data": "cifar10", "recipe": "long", "out": "runs/a",
+      "epochs": 300, "set": {"mixup": 0.2}},
+     {"model": "vit_n4_32", "set_model": {"pooling": "attention"}, "data": "cifar10"},
+     {"model": "gmlp_small", "prepared": "runs/wiki", "recipe": "standard", "out": "runs/lm"},
+     {"weights": "runs/lm", "task": "sst2", "seed": 1, "out": "runs/sst2-1"}]
 
 Runs are trained one after another. Complete ones are skipped and those that were stopped resume, so
 that the same command works through the list in several calls. A run that fails does not stop the
@@ -27,8 +23,7 @@ import sys
 import time
 from pathlib import Path
 
-from keras_gmlp.runs.settings import DataSettings, ModelSettings, RunSettings
-from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings
+from keras_gmlp.runs.settings import RunSettings
 from keras_gmlp.utils.environment import keep_freed_memory
 from keras_gmlp.utils.errors import OneLineParser, cut, describe_failure, did_you_mean, join_words
 from keras_gmlp.utils.files import parse_json, require_output, write_json
@@ -47,45 +42,23 @@ def read_plan(path):
         raise ValueError(f"{path}: expected a list of objects, one for each run.")
     if not entries:
         raise ValueError(f"{path}: an empty list; expected at least one run.")
-    runs = []
+    runs, known = [], [field.name for field in dataclasses.fields(RunSettings)]
     for number, entry in enumerate(entries, 1):
+        for name in entry.keys() - known:
+            raise ValueError(
+                f"{path}, run {number}: no setting {name!r}; expected some of {', '.join(known)}."
+                f"{did_you_mean(name, known)}"
+            )
         try:
-            runs.append(_read_entry(entry))
+            runs.append(RunSettings(**entry))
             runs[-1].check()
         except Exception as error:  # a value of any type raises what the first use of it raises
             raise ValueError(f"{path}, run {number}: {cut(join_words(error))}") from None
-        if not isinstance(runs[-1].directory, str):
-            raise ValueError(f"{path}, run {number}: expected the directory's path as a text.")
-    places = [os.path.realpath(run.directory) for run in runs]
+    places = [os.path.realpath(run.out) for run in runs]
     for run, place in zip(runs, places, strict=True):
         if places.count(place) > 1:
-            raise ValueError(
-                f"{path}: two runs have the directory {run.directory}; give each its own."
-            )
+            raise ValueError(f"{path}: two runs have the directory {run.out}; give each its own.")
     return runs
-
-
-def _read_entry(entry):
-    if "preset" in entry:
-        return _fill(LanguageRunSettings, entry)
-    if "weights" in entry:
-        return _fill(FineTuningSettings, entry)
-    values = dict(entry)
-    for name, kind in (("model", ModelSettings), ("data", DataSettings)):
-        if isinstance(values.get(name), dict):
-            values[name] = _fill(kind, values[name])
-    return _fill(RunSettings, values)
-
-
-def _fill(kind, values):
-    """Returns settings with these values; an unknown name is a `ValueError` with the known ones."""
-    known = [field.name for field in dataclasses.fields(kind)]
-    for name in values:
-        if name not in known:
-            raise ValueError(
-                f"no key {name!r}; expected some of {', '.join(known)}.{did_you_mean(name, known)}"
-            )
-    return kind(**values)
 
 
 def work(runs, seconds, report=None, verbose=2):
@@ -97,22 +70,22 @@ def work(runs, seconds, report=None, verbose=2):
 
     say = functools.partial(print, flush=True)
     end = time.monotonic() + seconds
-    results = {run.directory: {"state": "waiting"} for run in runs}
+    results = {run.out: {"state": "waiting"} for run in runs}
     if report:  # now, so that a useless path fails before the work
         write_json(report, results)
     for run in runs:
         left = end - time.monotonic()
         if left < LEAST:
             break
-        say(f"{run.directory}: begins" + ("" if left > YEAR else f", {max(left, 0):.0f} s left"))
+        say(f"{run.out}: begins" + ("" if left > YEAR else f", {max(left, 0):.0f} s left"))
         try:
             metrics = train_run(run, export=False, verbose=verbose, time_limit=left)
-            results[run.directory] = {"state": "complete", **metrics}
+            results[run.out] = {"state": "complete", **metrics}
         except TimeLimitError as error:
-            results[run.directory] = {"state": str(error)}
+            results[run.out] = {"state": str(error)}
         except Exception as error:  # the next run may work
-            results[run.directory] = {"state": f"failed: {cut(join_words(error))}"}
-        say(f"{run.directory}: {json.dumps(results[run.directory])}")
+            results[run.out] = {"state": f"failed: {cut(join_words(error))}"}
+        say(f"{run.out}: {json.dumps(results[run.out])}")
         if report:
             write_json(report, results)
         distribution = keras.distribution.distribution()

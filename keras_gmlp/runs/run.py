@@ -6,7 +6,6 @@ from keras_gmlp.data.run_folder import RESTORE, Run
 from keras_gmlp.runs.choosing import choose
 from keras_gmlp.runs.prepare import finish, prepare
 from keras_gmlp.runs.settings import RunSettings
-from keras_gmlp.training.settings import COMMAND
 
 
 def read_run(directory):
@@ -16,29 +15,20 @@ def read_run(directory):
         directory: Folder of the run.
 
     Returns:
-        `RunSettings`, `LanguageRunSettings` or `FineTuningSettings`, with this directory.
+        `RunSettings`, with this directory as `out`.
 
     Raises:
         ValueError: If the file is missing or damaged, or has no options, as those of runs that
             `keras_gmlp.train` began. One line.
     """
-    options = Run(directory).recipe.get(COMMAND)
-    if options is None:
+    if not (settings := Run(directory).settings):
         raise ValueError(f"{directory}: its recipe.json does not hold the settings of the run.")
     try:
-        return restore_settings({**options, "out": str(directory)})
-    except (KeyError, TypeError, AttributeError):
-        raise ValueError(f"{directory}/recipe.json: its command is damaged. {RESTORE}") from None
-
-
-def restore_settings(command):
-    """Returns the settings of an image or text run from its command in recipe.json."""
-    kind = RunSettings
-    if command["program"] != RunSettings.program:
-        from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings
-
-        kind = FineTuningSettings if "task" in command else LanguageRunSettings
-    return kind.from_command(command)
+        return RunSettings(**{**settings, "out": str(directory)})
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{directory}/recipe.json: damaged (its command: {error}) {RESTORE}"
+        ) from None
 
 
 def train_run(settings, export=True, **options):
@@ -47,7 +37,7 @@ def train_run(settings, export=True, **options):
     With the recipe `"finetune"` it first chooses what the settings leave open; see `choose`.
 
     Args:
-        settings: `RunSettings`; or `LanguageRunSettings`, `FineTuningSettings`.
+        settings: `RunSettings`.
         export: Whether to write and check `model.tflite` of an image model as well.
         **options: `restart`, `tensorboard`, `verbose`, `time_limit`, `checkpoint_minutes` and
             `callbacks` of `keras_gmlp.train`. A choice takes its time from the `time_limit`, which

@@ -1,18 +1,17 @@
-"""`RunSettings`: the preset, weights, data and recipe that a run is made from."""
+"""`RunSettings`: everything a run is made from, under the names of the programs' options."""
 
 import dataclasses
 import functools
-import json
 import os
 from pathlib import Path
 
 from keras_gmlp.data.dividing import find_groups
 from keras_gmlp.data.images.fits import require_fit
 from keras_gmlp.data.images.table import name_folder
-from keras_gmlp.data.validation import PARTS
-from keras_gmlp.models.presets import lookup
-from keras_gmlp.training.recipes import find_recipe
-from keras_gmlp.training.settings import OPTIONS, override
+from keras_gmlp.data.run_folder import Run
+from keras_gmlp.data.text.chosen_splits import TextSource, name_columns
+from keras_gmlp.models.presets import IMAGE_PRESETS, TEXT_PRESETS, lookup
+from keras_gmlp.training.recipes import find_recipe, override
 from keras_gmlp.utils.errors import shortened
 from keras_gmlp.utils.files import require_output
 from keras_gmlp.utils.shipped import DEFAULT_BACKBONE, find_shipped, list_shipped
@@ -31,13 +30,20 @@ TAKEN_BY = {
     "name": "the preset",
 }
 
-# Fields that an option of the programs spells in another way.
-SPELLED = {"preset": "model", "name": "data", "overrides": "set_model"}
-SPELLED |= {"held_out": "hold_out", "directory": "out"}
+# Settings of the recipe that have a field; the others are in `set`.
+OF_RECIPE = ("epochs", "batch_size", "learning_rate", "seed", "precision", "patience")
+OF_RECIPE += ("freeze", "teacher")
 
-PLACE = "a name or a path, a string"  # what data must be
-SHOWN = ("preset", "name", "data", "recipe", "directory")  # fields that a command always names
-OWN = (*OPTIONS, "freeze", "teacher")  # settings of a recipe that have an option of their own
+# The fields of each kind of run, by the field that names its data.
+KINDS = {
+    "data": (
+        *("model", "weights", "patch_size", "patch_window", "set_model", "image_size", "fit"),
+        *("fraction", "validation", "groups", "folds", "fold"),
+    ),
+    "prepared": ("model", "set_model"),
+    "task": ("weights", "column", "label", "test", "hold_out", "validation", "dropout"),
+}
+TASKS = {"data": None, "prepared": "masked_lm", "task": "text_classification"}
 
 
 def require_backbone():
@@ -51,147 +57,136 @@ def require_backbone():
     return DEFAULT_BACKBONE
 
 
-class Settings:
-    """What a run is made from; a subclass is a frozen dataclass with recipe, changes, directory."""
-
-    program = None  # that trains such runs
-    task = None  # name of the task, which decides what a recipe's name means
-    spelled = SPELLED
-
-    def __post_init__(self):
-        require(dict, "a dict", changes=self.changes)
-
-    @functools.cached_property
-    def _recipe(self):
-        return override(find_recipe(self.recipe, self.task), self.changes)
-
-    def make_recipe(self):
-        """Returns the `Recipe`: the named one with the changes.
-
-        Raises:
-            ValueError: If there is no such recipe or setting, or a value is out of its range.
-        """
-        return self._recipe
-
-    def with_changes(self, **changes):
-        """Returns these settings with more changes of the recipe."""
-        return dataclasses.replace(self, changes={**self.changes, **changes})
-
-    def command(self):
-        """Returns the options that repeat the run, a dict for `recipe.json`."""
-        own = {name: self.changes.get(name) for name in OWN}
-        own = {n: v for n, v in own.items() if v is not None and (n != "freeze" or v is True)}
-        rest = {name: value for name, value in self.changes.items() if name not in own}
-        return {"program": self.program, **list_options(self), **own, "set": rest}
-
-    @classmethod
-    def from_command(cls, options):
-        """Returns the settings that options of the program describe, a dict."""
-        changes = {name: options[name] for name in OWN if options.get(name) is not None}
-        return read_options(cls, {**options, "changes": changes | (options.get("set") or {})})
-
-    def to_json(self):
-        """Returns the settings as a line of JSON; see `run.restore_settings`."""
-        return json.dumps(self.command())
-
-    def require_other_place(self, *weights):
-        """Raises a `ValueError` if the folder of the run is where its weights are."""
-        if os.path.realpath(self.directory) in map(os.path.realpath, weights):
-            raise ValueError(
-                f"{self.directory} is where the weights are; choose another directory."
-            )
-
-
-def list_options(settings):
-    """Returns the fields that are set, and those of parts, by the names of the options."""
-    found = {}
-    for field in dataclasses.fields(settings):
-        name, value = field.name, getattr(settings, field.name)
-        if dataclasses.is_dataclass(value):
-            found |= list_options(value)
-        elif name in SHOWN or (name != "changes" and value not in (field.default, {})):
-            found[getattr(settings, "spelled", SPELLED).get(name, name)] = value
-    return found
-
-
-def read_options(kind, options):
-    """Returns settings, or a part of them, from the options of a program."""
-    values, spelled = {}, getattr(kind, "spelled", SPELLED)
-    for field in dataclasses.fields(kind):
-        option = spelled.get(field.name, field.name)
-        if dataclasses.is_dataclass(field.type):
-            values[field.name] = read_options(field.type, options)
-        elif options.get(option) is not None:
-            values[field.name] = options[option]
-    return kind(**values)
-
-
 @dataclasses.dataclass(frozen=True)
-class ModelSettings:
-    """Which model to train.
+class RunSettings:
+    """Everything a training run is made from.
+
+    A run trains on the images in `data`, pre-trains a language model on the text in `prepared`, or
+    fine-tunes the one in `weights` on a `task`. The fields are the options of the programs.
 
     Attributes:
-        preset: Key of `keras_gmlp.PRESETS`; `None` for the weights' own, or `"gmlp_n4_32"`.
-        weights: Weights to start from, as in `keras_gmlp.build`; `None` for random ones.
+        model: Key of `keras_gmlp.PRESETS`, or for `prepared` of `keras_gmlp.text.PRESETS`; `None`
+            for that of the weights, or `"gmlp_n4_32"` and `"gmlp_nano"`.
+        weights: Weights to start from: for images as in `keras_gmlp.build`, `None` for random ones;
+            for a task the folder of a run that trained a language model, the name of an included
+            one, or an original BERT, such as `"hf-hub:google/bert_uncased_L-4_H-256_A-4"`.
         patch_size: Side of a patch in pixels; `None` for the preset's or the weights'.
         patch_window: Side in pixels of the window that a token is computed from; `None` for the
             patch.
-        overrides: Further arguments of the model that replace the preset's, a dict such as
+        set_model: Further arguments of the model that replace the preset's, a dict such as
             `{"stem": "convolutions", "depth": 4}`.
+        data: Images, as in `keras_gmlp.data.load`. Defaults to `"digits"`.
+        prepared: Folder that `keras_gmlp.text.prepare_corpus` wrote.
+        task: Labelled texts, as in `keras_gmlp.text.load_text`, such as `"sst2"`.
+        column, label: Columns of the texts, a name or two for pairs, and of their labels.
+        test: File of the texts to test on.
+        hold_out: Share of the training texts to test on instead of the test texts, to choose
+            settings, in (0, 1); `None` for the test texts.
+        dropout: Rate in the encoder and the head of texts, in [0, 1).
+        image_size: Side of the images in pixels, or `(height, width)`; `None` for the model's.
+        fraction: Share of the training images, in (0, 1].
+        data_dir: Folder of TensorFlow Datasets; `None` for its own.
+        validation: Share of the training samples that is held out and tested after each epoch, in
+            (0, 1); `None` for none.
+        groups: Regular expression that finds the group of an image in its path; see `data.load`.
+        folds: Number of folds of these training images, for cross-validation; `None` for none.
+        fold: Number of the fold, from 1, that is tested in place of the test images.
+        fit: How images of another aspect ratio become the model's, as in `data.load`; `None` for
+            that of the weights or of a packed set, else `"crop"`.
+        recipe: Name of a recipe; `None` for `"finetune"` with weights and `"quick"` without.
+        epochs, batch_size, learning_rate, seed, precision, patience, freeze, teacher: Settings of
+            the recipe that differ, as in `Recipe` and `ImageClassification`.
+        set: Further settings of the recipe that differ, a dict such as `{"mixup": 0.2}`.
+        out: Folder of the run; `None` for `runs/MODEL-DATA`.
+
+    Raises:
+        ValueError: If a value is of another type or out of its range, or belongs to another kind of
+            run. One line.
     """
 
-    preset: str | None = None
+    model: str | None = None
     weights: str | None = None
     patch_size: int | None = None
     patch_window: int | None = None
-    overrides: dict = dataclasses.field(default_factory=dict)
-
-    def __post_init__(self):
-        for name, value in self.patches().items():
-            if value < 1:
-                raise ValueError(f"{name} must be at least 1; received {value}.")
-        if self.preset is None and self.weights is None:
-            object.__setattr__(self, "preset", "gmlp_n4_32")
-        check_overrides(self.overrides)
-
-    def patches(self):
-        """Returns `patch_size` and `patch_window`, a dict of those that are set."""
-        patches = {"patch_size": self.patch_size, "patch_window": self.patch_window}
-        return {name: value for name, value in patches.items() if value is not None}
-
-
-@dataclasses.dataclass(frozen=True)
-class DataSettings:
-    """Which data to train on.
-
-    Attributes:
-        name: As in `keras_gmlp.data.load`.
-        image_size: Side of the images in pixels, or `(height, width)`; `None` for the model's.
-        fraction: Share of the training samples, in (0, 1].
-        data_dir: Folder of TensorFlow Datasets; `None` for its own.
-        validation: Share of these training samples that is held out for validation, in (0, 1);
-            `None` for none.
-        groups: Regular expression that finds the group of an image in its path; see `data.load`.
-        folds: Number of folds of these training samples, for cross-validation; `None` for none.
-        fold: Number of the fold, from 1, that is tested in place of the test samples.
-        fit: How images of another aspect ratio become the model's, as in `data.load`; `None` for
-            that of the weights or of a packed set, else `"crop"`.
-    """
-
-    name: str = "digits"
-    image_size: int | tuple[int, int] | None = None
-    fraction: float = 1.0
+    set_model: dict = dataclasses.field(default_factory=dict)
+    data: str | None = None
+    prepared: str | None = None
+    task: str | None = None
+    column: str | list | None = None
+    label: str | None = None
+    test: str | None = None
+    hold_out: float | None = None
+    dropout: float = 0.1
+    image_size: int | tuple | list | None = None
+    fraction: int | float = 1.0
     data_dir: str | None = None
     validation: float | None = None
     groups: str | None = None
     folds: int | None = None
     fold: int | None = None
     fit: str | None = None
+    recipe: str | None = None
+    epochs: int | None = None
+    batch_size: int | None = None
+    learning_rate: int | float | None = None
+    seed: int | None = None
+    precision: str | None = None
+    patience: int | None = None
+    freeze: bool = False
+    teacher: str | None = None
+    set: dict = dataclasses.field(default_factory=dict)
+    out: str | None = None
 
     def __post_init__(self):
-        require(str, PLACE, data=self.name)
-        if self.validation is not None and not 0 < self.validation < 1:
-            raise ValueError(f"validation must be between 0 and 1; received {self.validation}.")
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if not isinstance(value, field.type):
+                kind = getattr(field.type, "__name__", field.type)
+                found = shortened(repr(value), 60)
+                raise ValueError(f"{field.name} must be {kind}; received {found}.")
+        self._check_kind()
+        self._check_ranges()
+        fill = functools.partial(object.__setattr__, self)
+        if isinstance(self.column, str):
+            fill("column", [self.column])
+        if isinstance(self.image_size, list):  # from JSON
+            fill("image_size", tuple(self.image_size))
+        if self.kind == "data" and self.data is None:
+            fill("data", "digits")
+        if self.model is None and self.weights is None:
+            fill("model", "gmlp_n4_32" if self.kind == "data" else "gmlp_nano")
+        if self.recipe is None:
+            fill("recipe", "finetune" if self.weights else "quick")
+        if self.out is None:
+            fill("out", f"runs/{self._name_model()}-{self._name_data()}")
+
+    def _check_kind(self):
+        if len(given := [kind for kind in KINDS if getattr(self, kind) is not None]) > 1:
+            raise ValueError(f"{given[0]} and {given[1]} are of different runs; give one of them.")
+        if self.task is not None and self.weights is None:
+            raise ValueError("a task requires weights, those of a language model.")
+        usual = {field.name: field.default for field in dataclasses.fields(self)}
+        for kind, names in KINDS.items():
+            for name in names:
+                own = name in KINDS[self.kind]
+                if not own and getattr(self, name) not in (usual[name], {}):
+                    raise ValueError(f"{name} is a setting of {kind}, not of {self.kind}.")
+        if taken := sorted(TAKEN_BY.keys() & self.set_model.keys()):
+            raise ValueError(
+                f"{taken[0]} is no setting of set_model: {TAKEN_BY[taken[0]]} sets it."
+            )
+
+    def _check_ranges(self):
+        for name in ("validation", "hold_out"):
+            if (share := getattr(self, name)) is not None and not 0 < share < 1:
+                raise ValueError(f"{name} must be between 0 and 1; received {share}.")
+        for name in ("patch_size", "patch_window"):
+            if (side := getattr(self, name)) is not None and side < 1:
+                raise ValueError(f"{name} must be at least 1; received {side}.")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout must be in [0, 1); received {self.dropout}.")
+        if not 0 < self.fraction <= 1:
+            raise ValueError(f"fraction must be in (0, 1]; received {self.fraction}.")
         given = (self.folds, self.fold) != (None, None)
         if given and not 1 <= (self.fold or 0) <= (self.folds or 0):
             raise ValueError(
@@ -199,8 +194,6 @@ class DataSettings:
             )
         if self.groups is not None:
             find_groups((), self.groups)
-        if isinstance(self.image_size, list):  # from JSON
-            object.__setattr__(self, "image_size", tuple(self.image_size))
         if self.size is not None and len(self.size) != 2:
             raise ValueError(
                 f"image_size must be a side, or a height and a width; received {self.size}."
@@ -209,97 +202,111 @@ class DataSettings:
             raise ValueError(f"image_size must be at least 1; received {self.image_size}.")
         if self.fit is not None:
             require_fit(self.fit)
-        if not 0 < self.fraction <= 1:
-            raise ValueError(f"fraction must be in (0, 1]; received {self.fraction}.")
+
+    @property
+    def kind(self):
+        """The field that names the data: `"data"`, `"prepared"` or `"task"`."""
+        return next((kind for kind in KINDS if getattr(self, kind) is not None), "data")
 
     @property
     def size(self):
         """`(height, width)` of `image_size`, or `None`."""
-        if self.image_size is None or isinstance(self.image_size, tuple):
-            return self.image_size
-        return self.image_size, self.image_size
+        size = self.image_size
+        return (size, size) if isinstance(size, int) else size
 
+    @property
+    def patches(self):
+        """`patch_size` and `patch_window`, a dict of those that are set."""
+        patches = {"patch_size": self.patch_size, "patch_window": self.patch_window}
+        return {name: value for name, value in patches.items() if value is not None}
 
-def require(kind, expected, **settings):
-    """Raises a `ValueError` if the value of a setting has another type."""
-    for name, value in settings.items():
-        if not isinstance(value, kind):
-            found = shortened(repr(value), 60)
-            raise ValueError(f"{name} must be {expected}; received {found}.")
+    @property
+    def changes(self):
+        """The settings of the recipe that differ from the named one, a dict."""
+        own = {name: getattr(self, name) for name in OF_RECIPE}
+        own = {n: v for n, v in own.items() if v is not None and v is not False}
+        return {**own, **self.set}
 
+    @property
+    def leaves_head(self):
+        """Whether this is a fine-tuning of no epochs: a head that is fitted alone."""
+        return bool(self.weights) and self.recipe == "finetune" and self.changes.get("epochs") == 0
 
-def check_overrides(overrides):
-    """Raises a `ValueError` if an argument of the model follows from other settings."""
-    require(dict, "a dict", overrides=overrides)
-    if taken := sorted(set(overrides) & set(TAKEN_BY)):
-        raise ValueError(f"{taken[0]} is no override: {TAKEN_BY[taken[0]]} sets it.")
+    @property
+    def text_source(self):
+        """The `TextSource` of the texts of a task."""
+        columns = name_columns(self.column, self.label, self.test)
+        places = self.hold_out or 0.0, self.data_dir, self.validation or 0.0
+        return TextSource(self.task, columns, *places)
 
+    def make_recipe(self):
+        """Returns the `Recipe`: the named one with the changes.
 
-@dataclasses.dataclass(frozen=True)
-class RunSettings(Settings):
-    """Everything a training run is made from.
-
-    Attributes:
-        model: `ModelSettings`, or a preset's name.
-        data: `DataSettings`, or a data set's name.
-        recipe: Name of a recipe; `None` for `"finetune"` with weights and `"quick"` without.
-        changes: Settings of the recipe that differ, a dict such as `{"epochs": 3, "mixup": 0.2}`.
-        directory: Folder of the run; `None` for `runs/MODEL-DATA`.
-    """
-
-    model: ModelSettings = ModelSettings()
-    data: DataSettings = DataSettings()
-    recipe: str | None = None
-    changes: dict = dataclasses.field(default_factory=dict)
-    directory: str | None = None
-
-    program = "train"
-
-    def __post_init__(self):
-        super().__post_init__()
-        for name, kind in (("model", ModelSettings), ("data", DataSettings)):
-            if isinstance(given := getattr(self, name), str):
-                object.__setattr__(self, name, kind(given))
-            else:
-                require(kind, f"a name or {kind.__name__}", **{name: given})
-        if self.recipe is None:
-            object.__setattr__(self, "recipe", "finetune" if self.model.weights else "quick")
-        if self.directory is None:
-            weights, preset = self.model.weights, self.model.preset
-            model = short_name(weights) if weights else preset
-            object.__setattr__(self, "directory", f"runs/{model}-{name_folder(self.data.name)}")
-
-    @functools.cached_property
-    def _recipe(self):
+        Raises:
+            ValueError: If there is no such recipe or setting, or a value is out of its range.
+        """
         changes = {"fit_head": 1.0} if self.leaves_head else {}  # until one is chosen
-        recipe = override(find_recipe(self.recipe), {**changes, **self.changes})
+        recipe = find_recipe(self.recipe, TASKS[self.kind])
+        recipe = override(recipe, {**changes, **self.changes})
         heads = {"freeze": recipe.freeze, "fit_head": getattr(recipe.task, "fit_head", 0)}
         name = next(filter(heads.get, heads), None)
-        if name and not self.model.weights:
+        if name and not self.weights:
             raise ValueError(
                 f"{name} trains the head of a trained model: give --weights (weights=...)."
             )
         return recipe
 
-    @property
-    def leaves_head(self):
-        """Whether this is a fine-tuning of no epochs: a head that is fitted alone."""
-        alone = bool(self.model.weights) and self.changes.get("epochs") == 0
-        return alone and self.recipe == "finetune"
+    def with_changes(self, **changes):
+        """Returns these settings with more changes of the recipe."""
+        own = {name: changes.pop(name) for name in OF_RECIPE if name in changes}
+        return dataclasses.replace(self, **own, set={**self.set, **changes})
 
     def check(self):
         """Raises a `ValueError` for settings that cannot work, before anything is loaded."""
-        self.make_recipe()
-        if self.model.preset is not None:
-            lookup(self.model.preset)
-        if self.model.weights:
-            weights = Path(find_shipped(self.model.weights))
-            own = [weights.parent] * (weights.name == "model.keras")
-            self.require_other_place(weights, *own)
-        require_output(self.directory, self.data.name)
+        recipe = self.make_recipe()
+        if self.kind == "task" and recipe.stochastic_depth is not None:
+            raise ValueError(
+                "stochastic_depth is for pre-training; fine-tuning keeps that of the weights. "
+                "Leave it out."
+            )
+        if self.model is not None:
+            lookup(self.model, IMAGE_PRESETS if self.kind == "data" else TEXT_PRESETS)
+        if self.weights:
+            weights = Path(find_shipped(self.weights))
+            places = [weights, *[weights.parent] * (weights.name == "model.keras")]
+            if os.path.realpath(self.out) in map(os.path.realpath, places):
+                raise ValueError(f"{self.out} is where the weights are; choose another directory.")
+        require_output(self.out, getattr(self, self.kind), self.test)
+
+    def to_dict(self):
+        """Returns the settings that are not the default, a dict for JSON."""
+        return {
+            field.name: value
+            for field in dataclasses.fields(self)
+            if (value := getattr(self, field.name)) not in (field.default, {})
+        }
 
     def record(self):
-        """Returns the entries of `recipe.json` that come from these settings, a dict."""
-        model = dataclasses.asdict(self.model)
-        data = {name: getattr(self.data, name) for name in (*PARTS, "groups")}
-        return {"preset": model.pop("preset"), "recipe": self.recipe, **data, **model}
+        """Returns what a run can resume with only, a dict for `recipe.json`."""
+        others = ("model", "image_size", "fit")  # recorded of the model and of the data
+        names = [name for name in KINDS[self.kind] if name not in others]
+        return {name: getattr(self, name) for name in ("recipe", *names)}
+
+    def _name_model(self):
+        if self.weights is None:
+            return self.model
+        if self.kind == "data":
+            return short_name(self.weights)
+        preset = Run(self.weights).recipe.get("preset")
+        return preset or os.path.basename(os.path.realpath(self.weights))
+
+    def _name_data(self):
+        if self.kind == "task":
+            return short_task(self.task)
+        return name_folder(self.data) if self.kind == "data" else Path(self.prepared).name
+
+
+def short_task(data):
+    """Returns the name of a task's data as it stands in the name of a folder."""
+    path = Path(data)
+    return path.stem if path.exists() else data.removeprefix("glue/").replace("/", "-")

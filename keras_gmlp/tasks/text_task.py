@@ -209,7 +209,7 @@ class TextTask(Task):
 
     @classmethod
     def sentences(cls, recipe, metrics):
-        held, length = recipe.get("held_out"), recipe.get("length")
+        held, length = recipe.get("command", {}).get("hold_out"), recipe.get("length")
         texts = "a pair of texts" if recipe.get("pairs") else "a text"
         return {
             "title": f"{cls.kind[0].upper()}{cls.kind[1:]}",

@@ -9,7 +9,6 @@ from pathlib import Path
 from keras_gmlp.data.run_folder import Run
 from keras_gmlp.models.presets import IMAGE_PRESETS, TEXT_PRESETS
 from keras_gmlp.tasks.registry import find_task
-from keras_gmlp.training.settings import write_command
 from keras_gmlp.utils.environment import accelerators
 from keras_gmlp.utils.errors import first_of
 from keras_gmlp.utils.export_formats import DESCRIBED, FORMATS
@@ -18,6 +17,8 @@ from keras_gmlp.utils.markdown import make_table
 
 FILE = "README.md"
 NOTES = "<!-- notes -->"  # the text after this line is written by hand and survives
+
+WIDTH = 90  # of a line of a command, in characters
 
 BACKENDS = {"tensorflow": "TensorFlow", "jax": "JAX", "torch": "PyTorch"}
 
@@ -199,10 +200,11 @@ def _reproduction(place, recipe):
     """The command that repeats the run, and what it cannot know."""
     name, weights = Path(place).resolve().name, recipe.get("weights")
     replaced = weights and Path(weights).name == name
-    changed = {"weights": "START"} if replaced else {}
-    command = write_command(recipe, **changed, out=f"runs/{name}-again")
-    if command is None:
+    if not isinstance(recipe.get("command"), dict):
         return "The run was started from Python: no command repeats it."
+    options = {**recipe["command"], **({"weights": "START"} if replaced else {})}
+    options["backend"] = recipe.get("environment", {}).get("backend")
+    command = write_command({**options, "out": f"runs/{name}-again"})
     text = f"This command repeats the run:\n\n```\n{command}\n```"
     if note := find_task(recipe.get("task")).sentences(recipe, {}).get("command"):
         text += f"\n\n{note}"
@@ -212,6 +214,29 @@ def _reproduction(place, recipe):
             "where this model has replaced it."
         )
     return text
+
+
+def write_command(options):
+    """Returns the shell command that gives a program these options, a dict."""
+    program = "train_text" if options.keys() & {"prepared", "task"} else "train"
+    lines = [f".venv/bin/python apps/{program}.py"]
+    for name, value in sorted(options.items(), key=lambda option: option[0] == "out"):
+        if value is None or name in ("program", "fold"):  # of old runs; a part of --folds
+            continue
+        option = f"--{name.replace('_', '-')}"
+        if isinstance(value, dict):
+            values = [f"{k}={v if isinstance(v, str) else json.dumps(v)}" for k, v in value.items()]
+        elif name == "image_size" and not isinstance(value, int):
+            values = ["x".join(map(str, value))]
+        else:
+            values = value if isinstance(value, list) else [value]
+        for each in values:
+            part = shlex.join([option] if each is True else [option, str(each)])
+            if len(lines[-1]) + len(part) < WIDTH:
+                lines[-1] += f" {part}"
+            else:
+                lines.append(part)
+    return " \\\n    ".join(lines)
 
 
 def _export_row(entry_name, entry):

@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-from keras_gmlp.training.settings import differences
+from keras_gmlp.training.recipes import differences
 from keras_gmlp.utils.errors import first_line
 
 JOIN_TIMEOUT = 60  # seconds that a process waits for the others

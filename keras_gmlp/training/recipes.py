@@ -9,6 +9,8 @@ from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.tasks.task import Task
 from keras_gmlp.utils.errors import require_one_of
 
+AUTO = "auto"  # a run records what it chose
+
 # Settings of a model that recipe.json records as well; `None` means the preset's.
 PATCH_OPTIONS = ("patch_size", "patch_window")
 PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
@@ -218,3 +220,47 @@ def find_recipe(name, task=None):
     if name not in recipes:
         raise ValueError(f"Unknown recipe {name!r}. Expected one of: {', '.join(recipes)}.")
     return recipes[name]
+
+
+def setting_names(settings):
+    """Returns the names of all settings in a recipe, its task and the task's parts, a set."""
+    names = set()
+    for field in dataclasses.fields(settings):
+        value = getattr(settings, field.name)
+        names |= setting_names(value) if dataclasses.is_dataclass(value) else {field.name}
+    return names
+
+
+def override(settings, changes):
+    """Returns a recipe with some settings changed, wherever they belong."""
+    known = setting_names(settings)
+    if unknown := sorted(set(changes) - known):
+        raise ValueError(
+            f"{unknown[0]}: no such setting; expected one of: {', '.join(sorted(known))}."
+        )
+    values = {}
+    for field in dataclasses.fields(settings):
+        value = getattr(settings, field.name)
+        if dataclasses.is_dataclass(value):
+            own = setting_names(value).intersection(changes)
+            values[field.name] = override(value, {name: changes[name] for name in own})
+        elif field.name in changes:
+            values[field.name] = changes[field.name]
+    return dataclasses.replace(settings, **values)
+
+
+def differences(recorded, settings):
+    """Returns a phrase for each setting that differs from a run's `recipe.json`."""
+    images = {"task": ImageClassification.name}  # which do not name their task
+    recorded, settings = (
+        {**images, **each, **(each.get("augmentation") or {})} for each in (recorded, settings)
+    )
+    compared = recorded.keys() - {"command", "augmentation"}
+    return [
+        f"{name} {recorded[name]!r} there, {value!r} here"
+        for name, value in settings.items()
+        if name in compared
+        and value != AUTO
+        # Older runs recorded 0 for none.
+        and (value or None) != (recorded[name] or None)
+    ]

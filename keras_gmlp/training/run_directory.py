@@ -9,7 +9,7 @@ from pathlib import Path
 from keras_gmlp.data.datasets import find_path
 from keras_gmlp.data.run_folder import RESTORE, SAMPLES, Run, Sample, record_samples
 from keras_gmlp.training import model_card
-from keras_gmlp.training.settings import differences
+from keras_gmlp.training.recipes import differences
 from keras_gmlp.utils.csv_tables import write_table
 from keras_gmlp.utils.environment import environment
 from keras_gmlp.utils.errors import first_line, printable
@@ -41,7 +41,7 @@ def claim(directory, run, recipe, data):
     settings = {**run, **recipe.settings()}
     if not has_progress(directory):
         refuse_other_files(directory)
-        paths = map(find_path, filter(None, (run["data"], run.get("columns", {}).get("test"))))
+        paths = map(find_path, filter(None, (run["data"], run.get("test"))))
         places = {str(path): os.path.abspath(path) for path in paths if path.exists()}
         entries = {"places": places, "environment": environment()}
         write_json(directory / "recipe.json", {**settings, **entries})

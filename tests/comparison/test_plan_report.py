@@ -19,13 +19,13 @@ def train(tmp_path):
 
     def train(name, score=None, parameters=800_000, measure="test_accuracy", classes=2, **entry):
         directory = tmp_path / name
-        entries.append({"directory": str(directory), **entry})
+        entries.append({"out": str(directory), **entry})
         (tmp_path / "plan.json").write_text(json.dumps(entries))
         if score is None:
             return
         directory.mkdir()
         plan = Plan.read(tmp_path / "plan.json")
-        recorded = {"data": "cifar10", "recipe": "long", "environment": ENVIRONMENT}
+        recorded = {"data": "cifar10", "environment": ENVIRONMENT}
         recorded |= plan.describe(plan.runs[-1].settings)
         (directory / "recipe.json").write_text(json.dumps(recorded))
         metrics = {measure: score, "parameters": parameters, "epochs": 2, "seconds": 9}
@@ -37,9 +37,9 @@ def train(tmp_path):
     return train
 
 
-def image_run(preset="gmlp_n4_32", overrides=None, **changes):
-    model = {"preset": preset, "overrides": overrides or {}}
-    return {"model": model, "data": "cifar10", "recipe": "long", "changes": changes}
+def image_run(model="gmlp_n4_32", arguments=None, **settings):
+    shared = {"model": model, "data": "cifar10", "recipe": "long", **settings}
+    return {**shared, "set_model": arguments or {}}
 
 
 def cells(path, name):
@@ -52,11 +52,11 @@ def test_each_line_is_compared_with_the_nearest(train, tmp_path):
     for seed, scores in enumerate([(0.80, 0.83, 0.84, 0.79), (0.82, 0.87, 0.86, 0.80)]):
         split, invariant, heads, amlp = scores
         train(f"split-s{seed}", split, **image_run(seed=seed))
-        train(f"toeplitz-s{seed}", invariant, **image_run(overrides={"toeplitz": True}, seed=seed))
+        train(f"toeplitz-s{seed}", invariant, **image_run(arguments={"toeplitz": True}, seed=seed))
         both = {"toeplitz": True, "heads": 8}
-        train(f"toeplitz8-s{seed}", heads, **image_run(overrides=both, seed=seed))
+        train(f"toeplitz8-s{seed}", heads, **image_run(arguments=both, seed=seed))
         train(f"amlp-s{seed}", amlp, **image_run("amlp_n4_32", seed=seed))
-    train("muon", **image_run(optimizer="muon"))
+    train("muon", **image_run(set={"optimizer": "muon"}))
     paths = write_report(read_trained(tmp_path / "plan.json"), tmp_path / "out", "the command")
     assert [path.name for path in paths] == ["results.csv", "results.md", "epochs.png"]
     table = paths[1]
@@ -65,7 +65,7 @@ def test_each_line_is_compared_with_the_nearest(train, tmp_path):
     row = ["85.00 ± 2.83", "`split`", "toeplitz=True", "+4.00 ± 1.00"]
     assert cells(table, "toeplitz")[5:] == row
     assert cells(table, "toeplitz8")[6:] == ["`toeplitz`", "heads=8", "+0.00 ± 1.00"]
-    assert cells(table, "amlp")[6:] == ["`split`", "preset=amlp_n4_32", "-1.50 ± 0.50"]
+    assert cells(table, "amlp")[6:] == ["`split`", "model=amlp_n4_32", "-1.50 ± 0.50"]
     text = table.read_text()
     assert "- `muon`, seed 0: not begun" in text
     assert "cifar10, recipe `long`, mixed_bfloat16, Keras on jax, a processor ()." in text
@@ -78,7 +78,7 @@ def test_each_line_is_compared_with_the_nearest(train, tmp_path):
 
 def test_families_are_drawn_over_their_sizes(train, tmp_path, saved_figures):
     train("gmlp_08", 0.8, **image_run())
-    train("gmlp_02", 0.7, parameters=200_000, **image_run(overrides={"dim": 96}))
+    train("gmlp_02", 0.7, parameters=200_000, **image_run(arguments={"dim": 96}))
     train("vit_08", 0.6, **image_run("vit_n4_32"))
     paths = write_report(read_trained(tmp_path / "plan.json"), tmp_path / "out", "")
     assert "capacity.png" in [path.name for path in paths]
@@ -94,7 +94,7 @@ def test_runs_with_other_settings_than_the_plans_are_refused(train, tmp_path, ca
     train("done", 0.8, **image_run(epochs=2))
     train("other", 0.8, **image_run(epochs=2))
     plan = json.loads((tmp_path / "plan.json").read_text())
-    plan[1]["changes"]["epochs"] = 3
+    plan[1]["epochs"] = 3
     (tmp_path / "plan.json").write_text(json.dumps(plan))
     assert plan_report.main([str(tmp_path / "plan.json"), "--out", str(tmp_path / "out")]) == 1
     error = capsys.readouterr().err
@@ -104,8 +104,7 @@ def test_runs_with_other_settings_than_the_plans_are_refused(train, tmp_path, ca
 
 
 def test_held_out_accuracies_are_not_drawn_as_test_accuracies(train, tmp_path, saved_figures):
-    held_out = {"name": "cifar10", "validation": 0.2}
-    train("trial-s0", 0.7, **{**image_run(), "data": held_out})
+    train("trial-s0", 0.7, **image_run(validation=0.2))
     paths = write_report(read_trained(tmp_path / "plan.json"), tmp_path / "out", "")
     assert [path.name for path in paths] == ["results.csv", "results.md"]
     train("all-s0", 0.8, **image_run())
@@ -115,15 +114,15 @@ def test_held_out_accuracies_are_not_drawn_as_test_accuracies(train, tmp_path, s
 
 
 def test_language_models_and_tasks_have_their_own_measures(train, tmp_path):
-    entry = {"data": "runs/wiki8k", "recipe": "quick", "measure": "test_perplexity"}
-    train("gmlp_nano", 40.0, preset="gmlp_nano", **entry)
-    train("bert_nano", 42.5, preset="bert_nano", **entry)
+    entry = {"prepared": "runs/wiki8k", "measure": "test_perplexity"}
+    train("gmlp_nano", 40.0, model="gmlp_nano", **entry)
+    train("bert_nano", 42.5, model="bert_nano", **entry)
     for name, score in (("gmlp_nano", 0.15), ("bert_nano", 0.25)):
-        tuned = {"weights": str(tmp_path / name), "data": "cola"}
+        tuned = {"weights": str(tmp_path / name), "task": "cola"}
         train(f"{name}-cola-0", score, measure="test_matthews_correlation", **tuned)
     paths = write_report(read_trained(tmp_path / "plan.json"), tmp_path / "out", "")
     assert [path.name for path in paths] == ["results.csv", "results.md"]
-    row = ["perplexity", "42.50", "`gmlp_nano`", "preset=bert_nano", "+2.50"]
+    row = ["perplexity", "42.50", "`gmlp_nano`", "model=bert_nano", "+2.50"]
     assert cells(paths[1], "bert_nano")[4:] == row
     tuned = cells(paths[1], "gmlp_nano-cola")[4:]
     assert tuned == ["Matthews correlation (x 100)", "15.00", "", "", ""]
@@ -132,16 +131,16 @@ def test_language_models_and_tasks_have_their_own_measures(train, tmp_path):
 
 
 def test_the_papers_order_is_judged_pair_by_pair(train, tmp_path):
-    entry = {"data": "runs/wiki", "recipe": "quick", "measure": "test_perplexity"}
+    entry = {"prepared": "runs/wiki", "measure": "test_perplexity"}
     for seed in range(2):
-        own = {**entry, "changes": {"seed": seed}}
-        train(f"bert-{seed}", 14.0 + seed, preset="bert_small", **own)
-        train(f"split-{seed}", 14.5 + seed, preset="gmlp_small", **own)
-        train(f"positions-{seed}", 14.2 + 2 * seed, preset="bert_positions_small", **own)
-    train("linear-0", 14.0, preset="gmlp_linear_small", **entry)
-    train("amlp-0", 12.0, preset="amlp_small", **entry)
-    train("other-0", 11.0, 1_500_000, preset="bert_small", **entry, overrides={"depth": 20})
-    train("nano-0", 40.0, preset="gmlp_nano", **entry)
+        own = {**entry, "seed": seed}
+        train(f"bert-{seed}", 14.0 + seed, model="bert_small", **own)
+        train(f"split-{seed}", 14.5 + seed, model="gmlp_small", **own)
+        train(f"positions-{seed}", 14.2 + 2 * seed, model="bert_positions_small", **own)
+    train("linear-0", 14.0, model="gmlp_linear_small", **entry)
+    train("amlp-0", 12.0, model="amlp_small", **entry)
+    train("other-0", 11.0, 1_500_000, model="bert_small", **entry, set_model={"depth": 20})
+    train("nano-0", 40.0, model="gmlp_nano", **entry)
     table = write_report(read_trained(tmp_path / "plan.json"), tmp_path / "out", "")[1]
     rows = [line for line in table.read_text().splitlines() if " before " in line]
     # Differences 0.5 twice; -0.3 and 0.7: mean 0.2, error 0.5; one of 14.0 - 14.2; 14.5 - 12.0.
@@ -154,10 +153,10 @@ def test_the_papers_order_is_judged_pair_by_pair(train, tmp_path):
 
 
 def test_scaled_presets_are_compared_at_equal_sizes(train, tmp_path):
-    entry = {"data": "runs/wiki", "recipe": "quick", "measure": "test_perplexity"}
+    entry = {"prepared": "runs/wiki", "measure": "test_perplexity"}
     sizes = {("gmlp_nano", 6): 500_000, ("bert_nano", 4): 520_000, ("bert_nano", 9): 900_000}
     for (preset, depth), parameters in sizes.items():
-        own = {"preset": preset, "overrides": {"depth": depth}, "parameters": parameters, **entry}
+        own = {"model": preset, "set_model": {"depth": depth}, "parameters": parameters, **entry}
         train(f"{preset}-{depth}", 40.0 + depth, **own)
     table = write_report(read_trained(tmp_path / "plan.json"), tmp_path / "out", "")[1]
     rows = [line for line in table.read_text().splitlines() if " before " in line]
@@ -166,7 +165,7 @@ def test_scaled_presets_are_compared_at_equal_sizes(train, tmp_path):
 
 def test_runs_that_predict_one_class_are_counted(train, tmp_path):
     for seed, classes in enumerate((2, 1, 1)):
-        tuned = {"weights": "runs/lm", "data": "mrpc", "changes": {"seed": seed}}
+        tuned = {"weights": "runs/lm", "task": "mrpc", "seed": seed}
         train(f"lm-mrpc-{seed}", 0.7, classes=classes, **tuned)
     _, table = write_report(read_trained(tmp_path / "plan.json"), tmp_path / "out", "")
     assert cells(table, "lm-mrpc")[5] == "70.00 ± 0.00 (2 of 3 predict one class)"

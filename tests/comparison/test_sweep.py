@@ -26,7 +26,7 @@ from keras_gmlp.comparison.images import (
 )
 from keras_gmlp.comparison.plan import PlannedRun
 from keras_gmlp.comparison.workers import train_command
-from keras_gmlp.runs import DataSettings, ModelSettings, RunSettings
+from keras_gmlp.runs import RunSettings
 from keras_gmlp.utils.files import directory_lock
 
 COSTS = {"a": {"flops": 2e6, "latency_ms": 0.5}, "b": {"flops": 4e6, "latency_ms": 0.4}}
@@ -42,7 +42,7 @@ def finished(run, accuracy, epochs=2, **metrics):
     found = {"test_accuracy": accuracy, "train_accuracy": 0.9, "parameters": 1000, **metrics}
     found |= {"epochs": epochs, "seconds": 4.0, "images_per_second": 50.0}
     (run.directory / "metrics.json").write_text(json.dumps(found))
-    recipe = {"data": "shades", "recipe": "quick"}
+    recipe = {"data": "shades", "command": {"recipe": "quick", "seed": 1, "set": {"ema": 0}}}
     recipe["environment"] = {"backend": "jax", "processor": "abacus", "versions": {"keras": "3"}}
     (run.directory / "recipe.json").write_text(json.dumps(recipe))
     lines = [f"{i},{accuracy * (i + 1) / epochs}" for i in range(epochs)]
@@ -102,6 +102,7 @@ def test_summary_charts_and_table_for_people(runs, tmp_path):
     text = to_markdown(rows, "apps/compare.py a b", "an abacus")
     assert "| `a` | 100 % | 2 | 60.00 ± 14.14 % | 90.00 % | 1,000 | 2 | 0.50 | 2 | 50 |" in text
     assert "out of memory" in text
+    assert "shades, recipe `quick, ema=0`, Keras on jax" in text
     paths = charts.draw_comparison([run for run in runs if run.complete], rows, tmp_path)
     assert [path.name for path in paths] == ["epochs.png", "costs.png", "fractions.png"]
 
@@ -140,13 +141,13 @@ def test_every_run_gets_the_settings_of_the_sweep(monkeypatch):
     arguments += ["--fractions", "0.5", "--", "--set", "mixup=0.2", "--patch-size", "8"]
     sweep = compare.make_sweep(compare.main.parse(arguments))
     first, second = (run.settings for run in sweep.runs)
-    assert first.model == ModelSettings("gmlp_n4_32", patch_size=8)
-    assert second.model.preset == "vit_n4_32"
-    assert first.data == DataSettings("digits", fraction=0.5, data_dir="sets")
+    assert (first.model, first.patch_size) == ("gmlp_n4_32", 8)
+    assert second.model == "vit_n4_32"
+    assert (first.data, first.fraction, first.data_dir) == ("digits", 0.5, "sets")
     assert first.changes == {"epochs": 1, "seed": 3, "mixup": 0.2}
     assert sweep.runs[0].epochs == 1
-    assert first.directory == "runs/compare-digits/runs/gmlp_n4_32-0.5-seed3"
-    assert train_command(first)[-1] == first.to_json()
+    assert first.out == "runs/compare-digits/runs/gmlp_n4_32-0.5-seed3"
+    assert json.loads(train_command(first)[-1]) == first.to_dict()
 
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
@@ -203,7 +204,7 @@ def replace_training(monkeypatch, code):
     """Has sweeps run some Python code in place of the training."""
     monkeypatch.setattr(
         "keras_gmlp.comparison.workers.train_command",
-        lambda settings: [sys.executable, "-c", code, settings.to_json()],
+        lambda settings: [sys.executable, "-c", code, json.dumps(settings.to_dict())],
     )
 
 

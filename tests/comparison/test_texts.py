@@ -13,7 +13,8 @@ from keras_gmlp.comparison.plan import measure_of
 from keras_gmlp.comparison.texts import TextSweep, to_markdown
 from keras_gmlp.comparison.workers import Workers, available_cores
 from keras_gmlp.data.text import prepare_corpus
-from keras_gmlp.runs.run import restore_settings, train_run
+from keras_gmlp.runs.run import train_run
+from keras_gmlp.runs.settings import RunSettings
 from keras_gmlp.training import precision
 
 ROWS = [
@@ -59,10 +60,10 @@ def test_runs_of_a_sweep(tmp_path):
         names, "runs/text", ["mrpc"], tmp_path, seeds=[3, 4], changes=changes, epochs=2
     )
     pretrained, other, *tuned = (run.settings for run in sweep.runs)
-    assert (pretrained.preset, other.preset) == ("gmlp_nano", "bert_nano")
+    assert (pretrained.model, other.model) == ("gmlp_nano", "bert_nano")
     assert pretrained.changes == {"precision": "float32", "epochs": 2, "seed": 3}
     assert [settings.changes["seed"] for settings in tuned] == [3, 4, 3, 4]
-    assert tuned[0].weights == pretrained.directory
+    assert tuned[0].weights == pretrained.out
     # As pairs of MRPC require it, and not the epochs of the pre-training.
     assert (tuned[0].changes["epochs"], tuned[0].changes["length"]) == (10, 128)
     with pytest.raises(ValueError, match="gmlp_s16_224"):
@@ -94,7 +95,7 @@ else:
 def test_fine_tuning_waits_for_its_language_model(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(
         "keras_gmlp.comparison.workers.train_command",
-        lambda settings: [sys.executable, "-c", TRAINER, settings.to_json()],
+        lambda settings: [sys.executable, "-c", TRAINER, json.dumps(settings.to_dict())],
     )
     names, jobs = ["gmlp_nano", "bert_nano"], min(2, len(available_cores()))
     options = {"seeds": [0, 1], "data_dir": "sets", "jobs": jobs}
@@ -116,7 +117,7 @@ def test_fine_tuning_waits_for_its_language_model(tmp_path, monkeypatch, capsys)
     found = [json.loads((run.directory / "options.json").read_text()) for run in sweep.tuned[:2]]
     assert [options["data_dir"] for options in found] == ["sets", "sets"]
     for options, run in zip(found, sweep.tuned, strict=False):
-        assert restore_settings(options) == run.settings
+        assert RunSettings(**options) == run.settings
 
 
 def train_here(workers):
@@ -138,22 +139,19 @@ def test_program_compares_and_resumes(tmp_path, monkeypatch, capsys):
     settings = {"precision": "float32", "epoch_tokens": 2048, "length": 16, "batch_size": 16}
     compare = load_app("compare")
 
-    def replace(run, **changes):
-        object.__setattr__(run, "settings", dataclasses.replace(run.settings, **changes))
-
     class Small(TextSweep):
         """The same runs, with settings for a test."""
 
         def __init__(self, *arguments, **options):
             super().__init__(*arguments, **options)
             for run in self.models:
-                small = {**run.settings.changes, **settings, "validation_windows": 8}
+                small = run.settings.with_changes(**settings, validation_windows=8)
                 sizes = {"dim": 8, "depth": 1, "max_length": 16}
                 sizes |= {"hidden_dim": 16} if run.preset.startswith("gmlp") else {"num_heads": 2}
-                replace(run, changes=small, overrides=sizes)
+                run.settings = dataclasses.replace(small, set_model=sizes)
             for run in self.tuned:
-                changes = {**run.settings.changes, "epochs": 1, "length": 16}
-                replace(run, changes={**changes, "precision": "float32"})
+                short = {"epochs": 1, "length": 16, "precision": "float32"}
+                run.settings = run.settings.with_changes(**short)
 
     monkeypatch.setattr(texts, "TextSweep", Small)
     monkeypatch.setattr(Workers, "train", train_here)

@@ -20,7 +20,7 @@ from keras_gmlp.evaluation.labelled import LabelledImages
 from keras_gmlp.export import verify
 from keras_gmlp.inspection.near_duplicates import find_duplicates
 from keras_gmlp.runs.prepare import load_data
-from keras_gmlp.runs.settings import DataSettings, RunSettings
+from keras_gmlp.runs.settings import RunSettings
 from keras_gmlp.training.recipes import RECIPES
 from keras_gmlp.training.run_directory import claim
 from keras_gmlp.utils.card import write_card
@@ -52,8 +52,8 @@ def photos(tmp_path, monkeypatch):
 
 def describe(**division):
     """Returns the settings of a run and the dict in its `recipe.json`."""
-    settings = RunSettings(data=DataSettings(image_size=8, **division))
-    return settings, {**settings.record(), "data": settings.data.name}
+    settings = RunSettings(image_size=8, **division)
+    return settings, {**settings.record(), "data": settings.data}
 
 
 def begin(directory="run", **division):
@@ -90,7 +90,7 @@ DIVISIONS = [
 @pytest.mark.parametrize("recorded", [True, False])
 @pytest.mark.filterwarnings("ignore::keras_gmlp.utils.errors.DataWarning")
 def test_each_split_is_that_of_the_run(photos, division, recorded):
-    data = begin(name=photos, **division)
+    data = begin(data=photos, **division)
     if not recorded:  # as before samples were recorded
         os.remove(f"run/{SAMPLES}")
     found = Run("run").load_images((8, 8, 3)).splits()
@@ -121,7 +121,7 @@ def replaced(folder):
 @pytest.mark.parametrize("division", DIVISIONS[:3])
 @pytest.mark.filterwarnings("ignore::keras_gmlp.utils.errors.DataWarning")
 def test_changed_pictures_stay_in_their_splits(photos, tmp_path, division, change):
-    data = begin(name=photos, **division)
+    data = begin(data=photos, **division)
     splits = {name: read(split) for name, split in data.splits().items()}
     change(tmp_path / "project" / "photos")
     for name, split in Run("run").load_images((8, 8, 3), photos).splits().items():
@@ -130,7 +130,7 @@ def test_changed_pictures_stay_in_their_splits(photos, tmp_path, division, chang
 
 
 def test_new_pictures_are_counted(photos, tmp_path):
-    begin(name=photos)
+    begin(data=photos)
     more(tmp_path / "project" / "photos")
     with pytest.warns(DataWarning, match="left out 12 of 66"):
         Run("run").data(photos)
@@ -139,22 +139,22 @@ def test_new_pictures_are_counted(photos, tmp_path):
 
 
 def test_run_does_not_go_on_with_other_data(photos, tmp_path):
-    begin(name=photos)
+    begin(data=photos)
     write_json("run/metrics.json", {})
-    begin(name=photos)
+    begin(data=photos)
     folder = tmp_path / "project" / "photos"
     (folder / LABELS[0]).rename(folder / "x")
     (folder / LABELS[1]).rename(folder / LABELS[0])
     (folder / "x").rename(folder / LABELS[1])
     with pytest.raises(ValueError, match="not those of the run"):
-        begin(name=photos)
-    settings = dataclasses.replace(describe(name=photos)[0], directory="run")
+        begin(data=photos)
+    settings = dataclasses.replace(describe(data=photos)[0], out="run")
     with pytest.raises(ValueError, match="not those of the run"):
         Plan([settings]).work()
 
 
 def test_pictures_are_the_same_from_any_folder(photos, tmp_path, monkeypatch):
-    held_out = read(begin(name=photos, groups=GROUPS).test)
+    held_out = read(begin(data=photos, groups=GROUPS).test)
     monkeypatch.chdir(tmp_path)
     for name in (None, "project/photos", tmp_path / "project" / "photos"):
         assert read(Run("project/run").load_images((8, 8, 3), name).test) == held_out
@@ -164,7 +164,7 @@ def test_pictures_are_the_same_from_any_folder(photos, tmp_path, monkeypatch):
 
 
 def test_pictures_of_another_project_are_refused(photos, tmp_path, monkeypatch):
-    begin(name=photos, validation=0.3)
+    begin(data=photos, validation=0.3)
     write_photos(tmp_path / "other" / "photos", blue=9)
     monkeypatch.chdir(tmp_path / "other")
     run = Run("../project/run")
@@ -179,7 +179,7 @@ def test_pictures_of_another_project_are_refused(photos, tmp_path, monkeypatch):
 
 
 def test_part_that_was_trained_on_is_counted(photos, tmp_path):
-    data = begin(name=photos)
+    data = begin(data=photos)
     for number, path in enumerate(data.train.paths):
         label = os.path.basename(os.path.dirname(os.fsdecode(path)))
         (tmp_path / "part" / label).mkdir(parents=True, exist_ok=True)
@@ -190,8 +190,8 @@ def test_part_that_was_trained_on_is_counted(photos, tmp_path):
 
 @pytest.mark.filterwarnings("default::keras_gmlp.utils.errors.DataWarning")
 def test_other_run_that_was_trained_on_test_pictures_is_named(photos, capsys):
-    begin("a", name=photos)
-    begin("b", name=photos, groups=GROUPS)
+    begin("a", data=photos)
+    begin("b", data=photos, groups=GROUPS)
     for run in ("a", "b"):
         model = colour_model()
         model.save(f"{run}/model.keras")
@@ -214,7 +214,7 @@ def write_table(photos, bursts):
 @pytest.mark.filterwarnings("ignore::keras_gmlp.utils.errors.DataWarning")
 def test_table_that_has_more_rows(photos):
     write_table(photos, range(3, 9))
-    data = begin(name="table.csv", validation=0.3)
+    data = begin(data="table.csv", validation=0.3)
     write_table(photos, range(9))
     found = Run("run").load_images((8, 8, 3), "table.csv").splits()
     assert {n: read(s) for n, s in found.items()} == {n: read(s) for n, s in data.splits().items()}
@@ -227,7 +227,7 @@ def images(split):
 @pytest.mark.filterwarnings("ignore::keras_gmlp.utils.errors.DataWarning")
 def test_packed_set_that_was_packed_again(photos, tmp_path):
     pack(load(photos, (8, 8)), "packed")
-    data = begin(name="packed", validation=0.3)
+    data = begin(data="packed", validation=0.3)
     assert images(Run("run").load_images((8, 8, 3)).validation) == images(data.validation)
     splits = {name: images(split) for name, split in data.splits().items()}
     shutil.rmtree("packed")
@@ -245,11 +245,10 @@ def write_texts(name, count, first="text"):
 
 def begin_texts(**options):
     """Begins a run on texts; returns its data."""
-    source = TextSource("texts.csv", **options)
-    data = open_texts(source)
-    recipe = {"data": data.name, "validation": source.validation, "held_out": source.held_out}
+    settings = RunSettings(weights="start", task="texts.csv", **options)
+    data = open_texts(settings.text_source)
     os.mkdir("run")
-    recipe["columns"] = source.columns or {}
+    recipe = {**settings.record(), "data": data.name, "command": settings.to_dict()}
     claim(directory_of("run"), recipe, RECIPES["quick"], data)
     return data
 
@@ -280,7 +279,7 @@ def test_texts_to_test_on_are_found_from_any_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path / "project")
     write_texts("texts.csv", 20)
     write_texts("held_out.csv", 6, "new")
-    data = begin_texts(columns={"test": "held_out.csv"})
+    data = begin_texts(test="held_out.csv")
     monkeypatch.chdir(tmp_path)
     name, own, division = Run("project/run").data(columns={})
     assert own
@@ -293,7 +292,7 @@ def test_copies_of_texts_stay_on_their_sides(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_texts("texts.csv", 20)
     write_texts("held_out.csv", 6)
-    data = begin_texts(columns={"test": "held_out.csv"})
+    data = begin_texts(test="held_out.csv")
     name, _, division = Run("run").data(columns={})
     for split in ("train", "test"):
         found = choose_texts(TextSource(name, **division), split)[0]
@@ -336,7 +335,7 @@ def test_data_of_a_damaged_record(photos):
         write_json("run/recipe.json", {"data": photos, "places": places})
         with pytest.raises(ValueError, match="places"):
             Run("run").data()
-    begin(name=photos)
+    begin(data=photos)
     with open(f"run/{SAMPLES}", "w") as file:
         file.write("split,label\ntest,cat\n")
     with pytest.raises(ValueError, match="damaged"):
@@ -354,7 +353,7 @@ def test_a_folder_is_the_same_by_any_name(photos, tmp_path):
 
 def test_calibration_does_not_take_training_pictures(photos, tmp_path):
     """Of a folder that was renamed, all pictures were taken for new ones."""
-    data, model = begin(name=photos, validation=0.3), colour_model()
+    data, model = begin(data=photos, validation=0.3), colour_model()
     model.save("run/model.keras")
     write_card("run/model.keras", model, LABELS)
     os.rename(photos, "renamed")
@@ -364,7 +363,7 @@ def test_calibration_does_not_take_training_pictures(photos, tmp_path):
 
 @pytest.mark.parametrize("program", ["export", "visualize", "evaluate"])
 def test_programs_test_on_the_images_that_the_run_held_out(photos, monkeypatch, program):
-    held_out = read(begin(name=photos, groups=GROUPS).test)
+    held_out = read(begin(data=photos, groups=GROUPS).test)
     model = colour_model()
     model.save("run/model.keras")
     write_card("run/model.keras", model, LABELS)

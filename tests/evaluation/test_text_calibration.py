@@ -50,7 +50,8 @@ def exported(model, texts, tmp_path_factory):
     card = {"length": LENGTH, "pairs": False}
     write_text_card(place / "model.keras", "text_classification", tokenizer, LABELS, card)
     export_text(model, place, tokenizer, LENGTH, ["tflite_float32"], LABELS)
-    recipe = {"data": str(texts), "task": "text_classification", "labels": LABELS, "held_out": 0.25}
+    recipe = {"data": str(texts), "task": "text_classification", "labels": LABELS}
+    recipe["command"] = {"hold_out": 0.25}
     recipe |= {"tokenizer": tokenizer.hash, "length": LENGTH, "pairs": False}
     (place / "recipe.json").write_text(json.dumps(recipe))
     (place / "metrics.json").write_text('{"test_accuracy": 0.5}')
@@ -141,6 +142,6 @@ def test_program_and_what_cannot_be_calibrated(run, texts, tmp_path, app):
         ((run,), "held no texts out"),
     ):
         if arguments == (run,):
-            recipe.write_text(json.dumps({**json.loads(recipe.read_text()), "held_out": 0.0}))
+            recipe.write_text(json.dumps({**json.loads(recipe.read_text()), "command": {}}))
         code, _, error = app("calibrate", *arguments)
         assert (code, reason in error) == (1, True), error

@@ -10,10 +10,10 @@ from own_images import write_folder, write_start
 import keras_gmlp
 from keras_gmlp import runs
 from keras_gmlp.data import ArraySplit
-from keras_gmlp.runs import DataSettings, ModelSettings, RunSettings, choosing
+from keras_gmlp.runs import RunSettings, choosing
 from keras_gmlp.runs.choosing import HEAD, choose_best
 from keras_gmlp.training.checkpoints import RunCheckpoint
-from keras_gmlp.training.settings import write_command
+from keras_gmlp.training.model_card import write_command
 
 
 class Kill(BaseException):
@@ -37,9 +37,8 @@ def short():
 
 def make_settings(places, directory, data=None, **changes):
     weights, folder = places
-    changes = {"precision": "float32", **changes}
-    model = ModelSettings(weights=weights)
-    return RunSettings(model, data or folder, changes=changes, directory=str(directory))
+    settings = RunSettings(weights=weights, data=data or folder, out=str(directory))
+    return settings.with_changes(**{"precision": "float32", **changes})
 
 
 def read(directory, name):
@@ -71,10 +70,10 @@ def test_the_candidates_are_recorded(chosen):
 def test_a_complete_run_is_loaded_and_its_command_repeats_it(places, chosen, tmp_path):
     run = runs.choose(runs.prepare(make_settings(places, chosen)))
     assert run.train(verbose=0) == read(chosen, "metrics.json")
-    command = write_command(read(chosen, "recipe.json"))
+    command = write_command(read(chosen, "recipe.json")["command"])
     assert "--epochs 2" in command
     assert "fit_head=" in command
-    again = dataclasses.replace(runs.read_run(chosen), directory=str(tmp_path))
+    again = dataclasses.replace(runs.read_run(chosen), out=str(tmp_path))
     metrics = runs.train_run(again, export=False, verbose=0)  # chooses nothing
     assert metrics["test_loss"] == read(chosen, "metrics.json")["test_loss"]
 
@@ -151,7 +150,7 @@ def test_other_runs_choose_nothing(places, tmp_path):
     for changes in ({"epochs": 1}, {"freeze": True}, {"fit_head": 0}):
         prepared = runs.prepare(make_settings(places, tmp_path, **changes))
         assert runs.choose(prepared) is prepared
-    scratch = RunSettings("gmlp_n4_32", DataSettings("digits", 8), directory=str(tmp_path))
+    scratch = RunSettings(image_size=8, out=str(tmp_path))
     quick = dataclasses.replace(make_settings(places, tmp_path), recipe="quick")
     single = make_settings(places, tmp_path, write_folder(tmp_path / "single", train=1))
     for settings in (scratch, quick, single):

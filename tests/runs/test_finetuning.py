@@ -55,7 +55,7 @@ def test_pictures_in_files_are_seen_at_several_zooms(places, tmp_path, monkeypat
     options = {"epochs": 0, "precision": "float32", "verbose": 0}
     model, metrics = keras_gmlp.finetune(folder, weights, directory=tmp_path / "a", **options)
     assert (model.input_shape, find_zooms(model)) == ((None, 16, 16, 3), (1, 0.75, 0.5))
-    repeated = dataclasses.replace(runs.read_run(tmp_path / "a"), directory=str(tmp_path / "b"))
+    repeated = dataclasses.replace(runs.read_run(tmp_path / "a"), out=str(tmp_path / "b"))
     assert runs.train_run(repeated, export=False, verbose=0)["test_loss"] == metrics["test_loss"]
     model, _ = keras_gmlp.finetune(
         folder, weights, directory=tmp_path / "c", image_size=8, **options

@@ -12,7 +12,7 @@ from PIL import Image
 
 from keras_gmlp import data, runs
 from keras_gmlp.data import ArraySplit, ImageData, make_folds
-from keras_gmlp.runs import DataSettings, RunSettings
+from keras_gmlp.runs import RunSettings
 
 
 def numbered(labels):
@@ -96,10 +96,10 @@ def test_runs_on_folds_resume_and_read_no_test_image(tmp_path, monkeypatch, caps
 
 
 def test_settings_of_folds():
-    settings = RunSettings("gmlp_n4_32", "digits", directory="runs/here")
+    settings = RunSettings(out="runs/here")
     first, second = runs.fold_settings(settings, 2)
-    assert (first.directory, second.directory) == ("runs/here/fold-1", "runs/here/fold-2")
-    assert second.data == DataSettings("digits", folds=2, fold=2)
-    for data_settings in ({"folds": 2}, {"fold": 1}, {"folds": 2, "fold": 3}):
+    assert (first.out, second.out) == ("runs/here/fold-1", "runs/here/fold-2")
+    assert (second.folds, second.fold) == (2, 2)
+    for division in ({"folds": 2}, {"fold": 1}, {"folds": 2, "fold": 3}):
         with pytest.raises(ValueError, match="fold must"):
-            DataSettings(**data_settings)
+            RunSettings(**division)

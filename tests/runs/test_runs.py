@@ -14,11 +14,9 @@ from PIL import Image
 import keras_gmlp
 from keras_gmlp import runs
 from keras_gmlp.data.images.read_image import read_image
-from keras_gmlp.runs import DataSettings, ModelSettings, RunSettings
+from keras_gmlp.runs import RunSettings
 from keras_gmlp.runs.prepare import load_data
-from keras_gmlp.runs.run import restore_settings
-from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings
-from keras_gmlp.training.settings import differences
+from keras_gmlp.training.recipes import differences
 from keras_gmlp.utils.card import read_card
 
 SMALL = {"epochs": 1, "precision": "float32"}
@@ -28,20 +26,22 @@ SMALL = {"epochs": 1, "precision": "float32"}
 def run(tmp_path_factory):
     """The settings of a complete run and its metrics."""
     directory = str(tmp_path_factory.mktemp("run"))
-    data = DataSettings("digits", image_size=8, fraction=0.1)
-    model = ModelSettings("gmlp_n4_32", overrides={"depth": 1})
-    settings = RunSettings(model, data, changes={**SMALL, "seed": 5}, directory=directory)
+    sizes = {"image_size": 8, "fraction": 0.1, "set_model": {"depth": 1}}
+    settings = RunSettings(**sizes, **SMALL, seed=5, out=directory)
     return settings, runs.train_run(settings, export=False, verbose=0)
 
 
 def test_defaults():
     settings = RunSettings()
-    found = settings.model.preset, settings.data.name, settings.recipe, settings.directory
+    found = settings.model, settings.data, settings.recipe, settings.out
     assert found == ("gmlp_n4_32", "digits", "quick", "runs/gmlp_n4_32-digits")
-    tuned = RunSettings(ModelSettings(weights="runs/a/model.keras"), "photos/birds/")
-    assert (tuned.model.preset, tuned.recipe) == (None, "finetune")
-    assert tuned.directory.endswith("-birds")
-    recipe = RunSettings(recipe="standard", changes={"mixup": 0.1, "seed": 4}).make_recipe()
+    tuned = RunSettings(weights="runs/a/model.keras", data="photos/birds/")
+    assert (tuned.model, tuned.recipe) == (None, "finetune")
+    assert tuned.out.endswith("-birds")
+    text = RunSettings(prepared="runs/text/")
+    found = text.model, text.data, text.recipe, text.out
+    assert found == ("gmlp_nano", None, "quick", "runs/gmlp_nano-text")
+    recipe = RunSettings(recipe="standard", seed=4, set={"mixup": 0.1}).make_recipe()
     augmentation = recipe.task.augmentation
     assert (recipe.epochs, recipe.seed, augmentation.mixup, augmentation.cutmix) == (
         36,
@@ -51,38 +51,33 @@ def test_defaults():
     )
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        RunSettings(
-            ModelSettings("vit_n4_32", "weights.keras", patch_size=8),
-            DataSettings("photos", image_size=64, fraction=0.5, validation=0.2),
-            "standard",
-            {"mixup": 0.2},
-            "here",
-        ),
-        RunSettings(data=DataSettings("photos", image_size=(96, 160), fit="pad")),
-        LanguageRunSettings("bert_nano", "runs/x", "long", {"seed": 3}, {"dim": 16}, "runs/a"),
-        FineTuningSettings("runs/a", "sst2", held_out=0.1, dropout=0.0, changes={"epochs": 2}),
-        FineTuningSettings("runs/a", "a.csv", {"text": ["a", "b"], "label": "c", "test": "b.csv"}),
-        FineTuningSettings("runs/a", "a.csv", {"text": "a"}, validation=0.2, data_dir="sets"),
-    ],
-)
-def test_settings_survive_json(settings):
-    assert restore_settings(json.loads(settings.to_json())) == settings
+def test_settings_survive_json():
+    for settings in (
+        RunSettings(model="vit_n4_32", weights="w.keras", patch_size=8, fraction=0.5, freeze=True),
+        RunSettings(data="photos", image_size=(96, 160), fit="pad", set={"mixup": 0.2}),
+        RunSettings(model="bert_nano", prepared="runs/x", seed=3, set_model={"dim": 16}),
+        RunSettings(weights="runs/a", task="a.csv", column=["a", "b"], label="c", test="b.csv"),
+        RunSettings(weights="runs/a", task="sst2", column="a", hold_out=0.1, dropout=0.0, epochs=0),
+    ):
+        assert RunSettings(**json.loads(json.dumps(settings.to_dict()))) == settings
 
 
 def test_settings_that_cannot_work():
     for make, reason in (
         (lambda: RunSettings(recipe="fast").check(), "Unknown recipe 'fast'"),
-        (lambda: RunSettings(changes={"patience": 0}).check(), "at least 1"),
-        (lambda: runs.prepare(RunSettings(changes={"patience": 5})), "validation images"),
-        (lambda: DataSettings(fraction=0.0), "fraction"),
-        (lambda: DataSettings(validation=1), "validation"),
-        (lambda: DataSettings(image_size=(8, 0)), "at least 1"),
-        (lambda: DataSettings(image_size=(8, 8, 3)), "height"),
-        (lambda: DataSettings(fit="fill"), "crop, stretch, pad"),
-        (lambda: ModelSettings(patch_size=0), "patch_size"),
+        (lambda: RunSettings(patience=0).check(), "at least 1"),
+        (lambda: runs.prepare(RunSettings(patience=5)), "validation images"),
+        (lambda: RunSettings(fraction=0.0), "fraction"),
+        (lambda: RunSettings(validation=1.0), "validation"),
+        (lambda: RunSettings(image_size=(8, 0)), "at least 1"),
+        (lambda: RunSettings(image_size=(8, 8, 3)), "height"),
+        (lambda: RunSettings(fit="fill"), "crop, stretch, pad"),
+        (lambda: RunSettings(patch_size=0), "patch_size"),
+        (lambda: RunSettings(model=5), "model must be"),
+        (lambda: RunSettings(task="sst2"), "weights"),
+        (lambda: RunSettings(data="photos", prepared="runs/text"), "different runs"),
+        (lambda: RunSettings(prepared="runs/text", image_size=8), "image_size"),
+        (lambda: RunSettings(set_model={"classes": 3}), "classes"),
     ):
         with pytest.raises(ValueError, match=reason):
             make()
@@ -90,7 +85,7 @@ def test_settings_that_cannot_work():
 
 def test_run_is_recorded(run):
     settings, metrics = run
-    recorded = json.loads((Path(settings.directory) / "recipe.json").read_text())
+    recorded = json.loads((Path(settings.out) / "recipe.json").read_text())
     names = ("preset", "recipe", "fraction", "weights", "patch_size", "patch_window", "seed")
     assert [recorded[name] for name in names] == ["gmlp_n4_32", "quick", 0.1, None, None, None, 5]
     assert "arguments" not in recorded
@@ -102,14 +97,14 @@ def test_run_is_rebuilt_from_its_record(run, tmp_path):
     settings, _ = run
     prepared = runs.prepare(settings)
     assert prepared.complete
-    assert runs.read_run(settings.directory) == prepared.settings == settings
-    moved = shutil.copytree(settings.directory, tmp_path / "moved")
-    assert runs.read_run(moved) == dataclasses.replace(settings, directory=str(moved))
+    assert runs.read_run(settings.out) == prepared.settings == settings
+    moved = shutil.copytree(settings.out, tmp_path / "moved")
+    assert runs.read_run(moved) == dataclasses.replace(settings, out=str(moved))
     assert runs.prepare(runs.read_run(moved)).train(verbose=0) == run[1]  # its folder may move
     (moved / "recipe.json").write_text("{}")  # as `keras_gmlp.train` begins a run
     with pytest.raises(ValueError, match="settings"):
         runs.read_run(moved)
-    for command in ([], {"program": "train", "set": 3}, {"program": "train_text", "task": 1}):
+    for command in ([], {"set": 3}, {"program": "train_text", "task": 1}):
         (moved / "recipe.json").write_text(json.dumps({"command": command}))
         with pytest.raises(ValueError, match="damaged"):
             runs.read_run(moved)
@@ -117,7 +112,7 @@ def test_run_is_rebuilt_from_its_record(run, tmp_path):
 
 def test_card_rebuilds_the_model(run):
     settings, _ = run
-    path = f"{settings.directory}/model.keras"
+    path = f"{settings.out}/model.keras"
     card = read_card(path)
     assert "fit" not in card  # as in older files, which mean crop
     assert card["arguments"] == {"input_shape": [8, 8, 1], "classes": 10, "depth": 1}
@@ -135,12 +130,9 @@ def test_seed_draws_the_weights(run):
 
 def test_weights_are_tested_before_training(run, tmp_path):
     settings, metrics = run
-    further = RunSettings(
-        ModelSettings(weights=settings.directory),
-        settings.data,
-        changes={**SMALL, "learning_rate": 1e-6},
-        directory=str(tmp_path),
-    )
+    places = {"weights": settings.out, "out": str(tmp_path)}
+    sizes = {"image_size": 8, "fraction": 0.1}
+    further = RunSettings(**places, **sizes, **SMALL, learning_rate=1e-6)
     tuned = runs.train_run(further, export=False, verbose=0)
     assert tuned["accuracy_before"] == metrics["test_accuracy"]
     recorded = json.loads((tmp_path / "metrics.json").read_text())
@@ -152,17 +144,17 @@ def test_weights_are_tested_before_training(run, tmp_path):
 def test_run_of_a_sweep_that_fails_gives_the_reason(tmp_path, monkeypatch):
     program = importlib.import_module("keras_gmlp.runs.__main__")
     monkeypatch.setattr(program, "stop_with_parent", lambda: None)
-    settings = RunSettings(data="./nowhere/", directory=str(tmp_path / "run"))
+    settings = RunSettings(data="./nowhere/", out=str(tmp_path / "run"))
     with pytest.raises(SystemExit, match=r"^\./nowhere/: no such folder\.$"):
-        program.main([settings.to_json()])
+        program.main([json.dumps(settings.to_dict())])
     assert list(tmp_path.iterdir()) == []
 
 
 def test_validation_images_belong_to_the_settings_of_a_run():
-    settings = RunSettings(data=DataSettings("digits", 8, validation=0.2))
+    settings = RunSettings(image_size=8, validation=0.2)
     dataset = load_data(settings)
     assert (len(dataset.validation), len(dataset.test)) == (289, 360)  # rounded in each class
-    whole = RunSettings(data=DataSettings("digits", 8)).record()
+    whole = RunSettings(image_size=8).record()
     assert differences(whole, settings.record()) == ["validation None there, 0.2 here"]
 
 
@@ -180,15 +172,11 @@ def test_run_of_a_folder_decodes_each_image_once(tmp_path, monkeypatch):
         pixels = np.random.default_rng(number).integers(0, 128, (9, 9, 3)) + 128 * (number % 2)
         Image.fromarray(pixels.astype("uint8")).save(path)
     # The first layer adapts to training images before the training begins; later the head does.
-    model = ModelSettings("convnet_8_32", overrides={"widths": (8, 8, 8)})
-    data = DataSettings(str(tmp_path / "photos"), image_size=32, validation=0.25)
-    first = RunSettings(model, data, changes=SMALL, directory=str(tmp_path / "first"))
-    further = RunSettings(
-        ModelSettings(weights=first.directory),
-        data,
-        changes={**SMALL, "fit_head": 1.0},
-        directory=str(tmp_path / "further"),
-    )
+    model = {"model": "convnet_8_32", "set_model": {"widths": (8, 8, 8)}}
+    shared = {"data": str(tmp_path / "photos"), "image_size": 32, "validation": 0.25, **SMALL}
+    first = RunSettings(**model, **shared, out=str(tmp_path / "first"))
+    places = {"weights": first.out, "out": str(tmp_path / "further")}
+    further = RunSettings(**places, **shared, set={"fit_head": 1.0})
     for settings, export in ((first, False), (further, True)):
         read.clear()
         metrics = runs.train_run(settings, export=export, verbose=0)

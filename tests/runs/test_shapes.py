@@ -17,13 +17,13 @@ from keras_gmlp.evaluation.images import evaluate
 from keras_gmlp.evaluation.labelled import LabelledImages
 from keras_gmlp.inference import images as inference
 from keras_gmlp.programs.shared.run_options import read_settings
-from keras_gmlp.runs import DataSettings, ModelSettings, RunSettings
+from keras_gmlp.runs import RunSettings
 from keras_gmlp.runs.prepare import load_data
-from keras_gmlp.training.settings import write_command
+from keras_gmlp.training.model_card import write_command
 from keras_gmlp.utils.card import read_card
 
 SIZES = {"dim": 16, "depth": 1, "hidden_dim": 32}
-CHANGES = {"epochs": 20, "batch_size": 16, "learning_rate": 0.01, "precision": "float32", "crop": 0}
+CHANGES = {"epochs": 20, "batch_size": 16, "learning_rate": 0.01, "precision": "float32"}
 
 
 @pytest.fixture(scope="module")
@@ -41,9 +41,9 @@ def photos(tmp_path_factory):
 
 
 def settings_of(photos, directory, size, fit):
-    model = ModelSettings("gmlp_n4_32", overrides=SIZES)
-    chosen = DataSettings(str(photos), image_size=size, fit=fit, validation=0.1)
-    return RunSettings(model, chosen, changes=CHANGES, directory=str(directory))
+    chosen = {"data": str(photos), "image_size": size, "fit": fit, "validation": 0.1}
+    changes = {**CHANGES, "set_model": SIZES, "set": {"crop": 0}}
+    return RunSettings(**chosen, **changes, out=str(directory))
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +76,7 @@ def test_card_recipe_and_command_keep_the_fit(trained):
     assert read_card(directory / "model.keras")["fit"] == "pad"
     recipe = json.loads((directory / "recipe.json").read_text())
     assert recipe["fit"] == "pad"
-    assert "--fit pad" in write_command(recipe)
+    assert "--fit pad" in write_command(recipe["command"])
     card = (directory / "README.md").read_text()
     assert "--fit pad" in card
     assert "A picture is scaled to fit inside them, on black" in card
@@ -118,9 +118,8 @@ def test_programs_read_the_data_with_the_fit(trained, photos):
 
 
 def test_further_training_takes_the_fit_of_the_weights(trained, photos, tmp_path):
-    source = ModelSettings(weights=str(trained[0]))
-    chosen = DataSettings(str(photos), image_size=(16, 24))
-    prepared = runs.prepare(RunSettings(source, chosen, directory=str(tmp_path / "run")))
+    chosen = {"weights": str(trained[0]), "data": str(photos), "image_size": (16, 24)}
+    prepared = runs.prepare(RunSettings(**chosen, out=str(tmp_path / "run")))
     assert prepared.data.fit == "pad"
     assert prepared.model.input_shape == (None, 16, 24, 3)
 
@@ -138,6 +137,6 @@ def test_options_reach_the_data(photos):
     options = ["--data", str(photos), "--image-size", "8x16", "--fit", "pad"]
     options += ["--model", "gmlp_n4_32"]
     settings = read_settings(load_app("train").main.parse(options))
-    assert settings.data == DataSettings(str(photos), image_size=(8, 16), fit="pad")
+    assert (settings.data, settings.image_size, settings.fit) == (str(photos), (8, 16), "pad")
     found = load_data(settings)
     assert (found.image_shape, found.fit) == ((8, 16, 3), "pad")

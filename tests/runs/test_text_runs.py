@@ -16,7 +16,7 @@ from keras_gmlp import text
 from keras_gmlp.inference import text as text_inference
 from keras_gmlp.runs.prepare import prepare
 from keras_gmlp.runs.run import read_run, train_run
-from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings
+from keras_gmlp.runs.settings import RunSettings
 from keras_gmlp.training import precision
 
 SMALL = ["dim=16", "depth=1", "hidden_dim=32", "max_length=32"]
@@ -73,7 +73,8 @@ def test_pretraining_leaves_a_model_with_its_tokenizer(pretrained, files):
     assert recipe["tokenizer"] == tokenizer.hash
     assert (recipe["preset"], recipe["task"]) == ("gmlp_nano", "masked_lm")
     settings = read_run(pretrained)
-    assert (settings.data, settings.overrides["max_length"]) == (str(files / "prepared"), 32)
+    assert settings.prepared == str(files / "prepared")
+    assert settings.set_model["max_length"] == 32
     assert settings.make_recipe().task.epoch_tokens == recipe["epoch_tokens"] == 768
     assert train_run(settings, verbose=0) == metrics  # complete, and not exported
     saved = keras.saving.load_model(pretrained / "model.keras")
@@ -84,12 +85,11 @@ def test_pretraining_leaves_a_model_with_its_tokenizer(pretrained, files):
 
 
 def test_a_stopped_run_resumes_to_the_same_weights(pretrained, files, tmp_path):
-    changes = {"precision": "float32", "epochs": 2, "batch_size": 8}
-    changes |= {"epoch_tokens": 768, "length": 16, "validation_windows": 8}
-    overrides = {"dim": 16, "depth": 1, "hidden_dim": 32, "max_length": 32}
-    settings = LanguageRunSettings(
-        "gmlp_nano", str(files / "prepared"), changes=changes, overrides=overrides,
-        directory=str(tmp_path / "run"),
+    settings = RunSettings(
+        prepared=str(files / "prepared"), precision="float32", epochs=2, batch_size=8,
+        set={"epoch_tokens": 768, "length": 16, "validation_windows": 8},
+        set_model={"dim": 16, "depth": 1, "hidden_dim": 32, "max_length": 32},
+        out=str(tmp_path / "run"),
     )  # fmt: skip
 
     class Stop(keras.callbacks.Callback):
@@ -130,27 +130,25 @@ def test_fine_tuning_learns_a_task(pretrained, files, tmp_path):
     assert (recipe["task"], recipe["preset"]) == ("text_classification", "gmlp_nano")
     assert recipe["length"] == 64  # longer than the language model's texts
     settings = read_run(out)
-    assert (settings.weights, settings.data) == (str(pretrained), str(files / "animals.csv"))
+    assert (settings.weights, settings.task) == (str(pretrained), str(files / "animals.csv"))
     assert settings.changes == {"epochs": 30, "learning_rate": 0.02, "precision": "float32"}
 
 
 def test_settings_are_chosen_on_a_part_of_the_training_texts(pretrained, files):
-    given = str(pretrained), str(files / "animals.csv")
-    whole = prepare(FineTuningSettings(*given)).data
-    part = prepare(FineTuningSettings(*given, held_out=0.25)).data
+    given = {"weights": str(pretrained), "task": str(files / "animals.csv")}
+    whole = prepare(RunSettings(**given)).data
+    part = prepare(RunSettings(**given, hold_out=0.25)).data
     assert set(part.train.texts) | set(part.test.texts) == set(whole.train.texts)
     assert not set(part.test.texts) & set(whole.test.texts)
 
 
 def test_the_best_epoch_is_chosen_on_held_out_training_texts(pretrained, files, tmp_path):
     table, out = str(files / "animals.csv"), tmp_path / "run"
+    given = {"weights": str(pretrained), "task": table}
     changes = {"epochs": 4, "patience": 1, "batch_size": 8, "precision": "float32"}
     changes["learning_rate"] = 0.3  # too high, so that the first epochs are not the worst
-    settings = FineTuningSettings(
-        str(pretrained), table, changes=changes, validation=0.25, directory=str(out)
-    )
-    run = prepare(settings)
-    everything = prepare(FineTuningSettings(str(pretrained), table)).data
+    run = prepare(RunSettings(**given, **changes, validation=0.25, out=str(out)))
+    everything = prepare(RunSettings(**given)).data
     assert len(run.data.train) + len(run.data.validation) == len(everything.train)
     assert len(run.data.test) == len(everything.test)
     metrics = run.train(verbose=0)
@@ -167,7 +165,7 @@ def test_fine_tuning_takes_the_tokenizer_that_the_model_was_trained_with(
 ):
     copy = shutil.copytree(pretrained, tmp_path / "copy")
     text.Tokenizer.train(["other words"], 128).save(copy / "tokenizer.json")
-    run = prepare(FineTuningSettings(str(copy), str(files / "animals.csv")))
+    run = prepare(RunSettings(weights=str(copy), task=str(files / "animals.csv")))
     assert run.data.tokenizer.hash == text.Tokenizer.load(pretrained / "tokenizer.json").hash
 
 
@@ -198,7 +196,7 @@ def test_the_program_chooses_a_precision_and_says_how_to_resume(
 
 def test_a_run_that_predicts_one_class_says_so(capsys):
     metrics = {"test_accuracy": 0.6, "test_predicted_classes": 1, "epochs": 3}
-    runs = [FineTuningSettings("runs/any", "sst2")]
+    runs = [RunSettings(weights="runs/any", task="sst2")]
     load_app("train_text").report(argparse.Namespace(json=False, runs=runs), [metrics], "runs/x")
     assert "one class" in capsys.readouterr().out
 
@@ -206,6 +204,6 @@ def test_a_run_that_predicts_one_class_says_so(capsys):
 def test_a_run_is_named_after_its_preset_and_its_data(pretrained, files):
     names = {"glue/sst2": "sst2", "a/b": "a-b", str(files / "animals.csv"): "animals"}
     for data, name in names.items():
-        settings = FineTuningSettings(str(pretrained), data)
-        assert settings.directory == f"runs/gmlp_nano-{name}"
-    assert FineTuningSettings("models/wiki-gmlp", "cola").directory == "runs/wiki-gmlp-cola"
+        assert RunSettings(weights=str(pretrained), task=data).out == f"runs/gmlp_nano-{name}"
+    other = RunSettings(weights="models/wiki-gmlp", task="cola")
+    assert other.out == "runs/wiki-gmlp-cola"

@@ -20,8 +20,7 @@ PROGRAM = """
 import keras, numpy as np
 import keras_gmlp
 from keras_gmlp import text
-from keras_gmlp.training.recipes import find_recipe
-from keras_gmlp.training.settings import override
+from keras_gmlp.training.recipes import find_recipe, override
 from shades import SHAPE, SIZES, make_data, train_on
 
 train_on("device-1", 1)

@@ -12,11 +12,9 @@ import pytest
 from load_app import load_app
 
 from keras_gmlp.programs.shared.run_options import read_settings
-from keras_gmlp.runs.settings import DataSettings, RunSettings
-from keras_gmlp.runs.text import FineTuningSettings, LanguageRunSettings
-from keras_gmlp.training.model_card import NOTES, model_card, write_model_card
+from keras_gmlp.runs.settings import RunSettings
+from keras_gmlp.training.model_card import NOTES, model_card, write_command, write_model_card
 from keras_gmlp.training.run_directory import clear
-from keras_gmlp.training.settings import write_command
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMITTED = sorted(path.parent for path in (ROOT / "saved_models").glob("*/recipe.json"))
@@ -30,9 +28,10 @@ ENVIRONMENT = {
     "versions": {"keras": "3.15.1", "tensorflow-cpu": "2.21.0", "torch": "2.13.0"},
 }
 SETTINGS = RunSettings(
-    "gmlp_n4_32", DataSettings("my photos", 16, 0.5), "quick", {"epochs": 3, "seed": 7}, "runs/tiny"
+    data="my photos", image_size=16, fraction=0.5, epochs=3, seed=7, out="runs/tiny"
 )
 RECIPE = {
+    "preset": "gmlp_n4_32",
     **SETTINGS.record(),
     "model": "gmlp_n4_32",
     "data": "my photos",
@@ -41,7 +40,7 @@ RECIPE = {
     "labels": ["cat", "dog"],
     "epochs": 3,
     "learning_rate": 0.007,
-    "command": SETTINGS.command(),
+    "command": SETTINGS.to_dict(),
     "environment": ENVIRONMENT,
 }
 EXPORT = {"accuracy": 0.8392, "top1_agreement": 0.9952, "megabytes": 0.961, "latency_ms": 0.7}
@@ -70,8 +69,9 @@ On at most 10,000 training images the Keras model has 96.56 %.
 """
 
 
-LANGUAGE = LanguageRunSettings(data="runs/wiki8k", changes={"epochs": 2, "mask_rate": 0.3})
+LANGUAGE = RunSettings(prepared="runs/wiki8k", epochs=2, set={"mask_rate": 0.3})
 TEXT = {
+    "preset": "gmlp_nano",
     **LANGUAGE.record(),
     "data": "wiki8k",
     "task": "masked_lm",
@@ -80,16 +80,17 @@ TEXT = {
     "epochs": 2,
     "seed": 0,
     "mask_rate": 0.3,
-    "command": LANGUAGE.command(),
+    "command": LANGUAGE.to_dict(),
     "environment": ENVIRONMENT,
 }
-TUNING = FineTuningSettings(
-    "runs/nano", "mine.csv", {"text": ["first", "second"], "label": "kind"}, 0.1, directory="x"
-)
+TUNING = RunSettings(
+    weights="runs/nano", task="mine.csv", column=["first", "second"], label="kind", hold_out=0.1,
+    out="x",
+)  # fmt: skip
 CLASSIFIER = {
     **TEXT,
     **TUNING.record(),
-    "command": TUNING.command(),
+    "command": TUNING.to_dict(),
     "data": "mine.csv",
     "task": "text_classification",
     "labels": ["no", "yes"],
@@ -116,7 +117,7 @@ def test_card_of_a_classifier_of_pairs():
     words = shlex.split(command.replace("\\\n", ""))[2:]
     options = load_app("train_text").main.parse(words)
     settings = load_app("train_text").read_settings(options)
-    assert dataclasses.replace(settings, directory="x") == TUNING
+    assert dataclasses.replace(settings, out="x") == TUNING
 
 
 @pytest.fixture
@@ -190,8 +191,8 @@ def test_command_gives_the_same_settings():
     for changes in CHANGES:
         start = ["--weights", "runs/start", "--recipe", "quick", "--data", "my photos", "--out"]
         settings = read_settings(train.main.parse([*start, "runs/a", *changes.split()]))
-        record = {"command": settings.command(), "environment": ENVIRONMENT}
-        command = write_command(json.loads(json.dumps(record)), out="runs/a")
+        given = {**settings.to_dict(), "backend": "torch"}
+        command = write_command(json.loads(json.dumps(given)))
         options = parse(train, command)
         assert read_settings(options) == settings
         assert (options.backend, options.out) == ("torch", "runs/a")

@@ -10,8 +10,14 @@ from keras_gmlp.data.batches.augmentation import Augmentation
 from keras_gmlp.runs.run import read_run
 from keras_gmlp.tasks.image_classification import ImageClassification
 from keras_gmlp.tasks.task import Task
-from keras_gmlp.training.recipes import RECIPES, Recipe, find_recipe
-from keras_gmlp.training.settings import COMMAND, describe, differences, override, setting_names
+from keras_gmlp.training.recipes import (
+    RECIPES,
+    Recipe,
+    differences,
+    find_recipe,
+    override,
+    setting_names,
+)
 
 pytestmark = pytest.mark.once
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,14 +73,6 @@ def test_differences_of_a_nested_setting():
     assert differences(recorded, left.settings()) == []
 
 
-def test_description_names_what_differs_from_the_recipe():
-    settings = {"recipe": "quick", "seed": 3, "epochs": 2, "ema": 0.05, "precision": "float32"}
-    settings["augmentation"] = {"flip": True, "mixup": 0.3}
-    assert describe(settings) == "quick, precision=float32, mixup=0.3"
-    assert describe({**settings, "recipe": "mine"}) == "mine"
-    assert describe({}) == ""
-
-
 def test_committed_records_are_recipes_with_changes():
     for path in RECORDS:
         recorded = json.loads(path.read_text())
@@ -84,6 +82,6 @@ def test_committed_records_are_recipes_with_changes():
         changes = {name: value for name, value in recorded.items() if name in names}
         settings = override(settings, {**changes, **recorded.get("augmentation", {})}).settings()
         assert differences(recorded, settings) == [], path
-        if COMMAND in recorded:
-            again = read_run(path.parent).make_recipe().settings()
-            assert differences(recorded, again) == [], path
+        again = read_run(path.parent)
+        here = {**again.make_recipe().settings(), **again.record()}
+        assert differences(recorded, here) == [], path

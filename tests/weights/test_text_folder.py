@@ -15,7 +15,7 @@ from keras_gmlp.models.language_families import BERT, gMLP
 from keras_gmlp.models.language_model import encoder
 from keras_gmlp.programs import convert
 from keras_gmlp.runs.prepare import prepare
-from keras_gmlp.runs.text import FineTuningSettings
+from keras_gmlp.runs.settings import RunSettings
 from keras_gmlp.tasks.confidence import Confidence
 from keras_gmlp.weights.bert import load_bert
 from keras_gmlp.weights.text_folder import (
@@ -183,10 +183,9 @@ def test_fine_tuning_starts_from_each_class(publish, tmp_path, name):
     words = WORDS[9:]
     rows = (f"{words[i % 13]} {words[i % 7]},{'odd' if i % 2 else 'even'}" for i in range(40))
     (tmp_path / "texts.csv").write_text("\n".join(["text,label", *rows]) + "\n")
-    changes = {"length": 12, "batch_size": 8, "epochs": 1, "precision": "float32"}
-    settings = FineTuningSettings(
-        str(publish(name)[0]), str(tmp_path / "texts.csv"), changes=changes,
-        directory=str(tmp_path / "run"),
+    settings = RunSettings(
+        weights=str(publish(name)[0]), task=str(tmp_path / "texts.csv"), batch_size=8, epochs=1,
+        precision="float32", set={"length": 12}, out=str(tmp_path / "run"),
     )  # fmt: skip
     run, (model, tokenizer) = prepare(settings), load_bert(publish(name)[0])
     ids, parts = np.array([[2, 9, 7, 3, 0]]), (model, run.model)
@@ -239,7 +238,7 @@ def test_names_of_older_checkpoints_and_a_vocabulary(publish, tmp_path):
     for ours, theirs in zip(model.weights, load_bert(folder)[0].weights, strict=True):
         np.testing.assert_array_equal(to_numpy(ours), to_numpy(theirs))
     with refused("has no tokenizer"):
-        prepare(FineTuningSettings(str(tmp_path), "texts.csv"))
+        prepare(RunSettings(weights=str(tmp_path), task="texts.csv"))
     (tmp_path / "vocab.txt").write_text("\n".join(WORDS) + "\n")
     for strip, word in ((None, "cafe"), (False, "café")):
         steps = {"do_lower_case": True, **({} if strip is None else {"strip_accents": strip})}

@@ -20,6 +20,13 @@ from keras_gmlp.data.text.labelled_texts import (
 SPLITS = ("test", "train", "validation", "all")
 
 
+def name_columns(column=None, label=None, test=None):
+    """Returns options of the programs as arguments of `load_text`, a dict of those that are set."""
+    text = column[0] if column and len(column) == 1 else column
+    columns = {"text": text or None, "label": label, "test": test}
+    return {name: value for name, value in columns.items() if value is not None}
+
+
 @dataclasses.dataclass(frozen=True)
 class TextSource:
     """Labelled texts by name, and how they are read and divided."""

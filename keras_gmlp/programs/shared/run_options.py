@@ -1,5 +1,6 @@
 """The options that describe a training run, as train.py and compare.py read them."""
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -38,8 +39,8 @@ RECIPE = """\
 --seed SEED:int  of weights, order and augmentation; default: from the recipe
 --precision auto|float32|mixed_bfloat16|mixed_float16  of the computation; weights stay in
     float32; default: auto, which measures what is faster here
---set SETTING*  any other setting of the recipe: SETTINGS, ...
---set-model SETTING*  any argument of the model: ARGUMENTS, ...
+--set NAME=VALUE*  any other setting of the recipe: SETTINGS, ...
+--set-model NAME=VALUE*  any argument of the model: ARGUMENTS, ...
 """
 
 # As compare.py reads it, each run has the recipe's precision.
@@ -79,15 +80,6 @@ SETTINGS = (
 
 ARGUMENTS = "stem=convolutions or residual, pooling=attention, toeplitz=true, heads=8, depth=4"
 
-# How options of a run are stored under other names than their own.
-STORED = {
-    "set": {"dest": "settings", "metavar": "NAME=VALUE"},
-    "set_model": {"dest": "overrides", "metavar": "NAME=VALUE"},
-    "freeze": {"default": None},
-    "precision": {"default": "auto"},
-    "fraction": {"default": 1.0},
-}
-
 
 def list_run_options(recipe=RECIPE):
     """Returns the options of a run on images: model, weights, data, recipe."""
@@ -96,48 +88,62 @@ def list_run_options(recipe=RECIPE):
 
 
 def read_settings(options):
-    """Returns the `RunSettings` of the options, checked; a `ValueError` names what is wrong."""
+    """Returns the `RunSettings` of a run on images, checked; a `ValueError` names what is wrong."""
     from keras_gmlp.data.datasets import holds_files
     from keras_gmlp.data.images.packed import is_packed
-    from keras_gmlp.runs.settings import RunSettings, require_backbone
+    from keras_gmlp.runs.settings import require_backbone
 
-    given = read_options(options)
-    if given["weights"] == "":  # an unset variable of a shell
+    weights = options.weights
+    if weights == "":  # an unset variable of a shell
         raise ValueError("--weights is empty; expected a run's folder, a file or hf-hub:NAME")
-    if given["weights"] is None and options.recipe in (None, "finetune"):
+    if weights is None and options.recipe in (None, "finetune"):
         # A user's own images start from the included backbone, unless a model is described.
-        described = options.model or options.overrides or options.patch_size or options.patch_window
+        described = options.model or options.set_model or options.patch_size or options.patch_window
         own = holds_files(options.data) or is_packed(Path(options.data).expanduser())
-        given["weights"] = require_backbone() if own and not described else None
-    if given["weights"] == SCRATCH:
-        given["weights"] = None
-    settings = RunSettings.from_command(given)
+        weights = require_backbone() if own and not described else None
+    settings = make_settings(options, weights=None if weights == SCRATCH else weights)
     settings.check()
     return settings
 
 
-def read_options(options):
-    """Returns the options as the settings of a run take them, a dict; see `from_command`."""
-    given = {**vars(options), "set": {}, "set_model": {}}
+def make_settings(options, **replaced):
+    """Returns the `RunSettings` of options, some of them replaced."""
+    from keras_gmlp.runs.settings import RunSettings
+
+    names = [field.name for field in dataclasses.fields(RunSettings)]
+    given = {name: getattr(options, name, None) for name in names} | replaced
+    given |= {"set": _read_changes(options.set), "set_model": _read_arguments(options.set_model)}
     given["folds"] = None  # a setting of each run on a fold
-    for setting in options.overrides:
+    if given["precision"] == "auto":
+        given["precision"] = None
+    for name in ("weights", "teacher"):
+        given[name] = given[name] and given[name].rstrip("/")
+    return RunSettings(**{n: value for n, value in given.items() if value not in (None, [])})
+
+
+def _read_arguments(texts):
+    """Returns the values of --set-model, a dict."""
+    arguments = {}
+    for setting in texts:
         name, _, text = setting.partition("=")
         if not text:
             raise ValueError(f"--set-model {setting}: expected NAME=VALUE.")
-        given["set_model"][name] = _read_value(text)
-    for setting in options.settings:
+        arguments[name] = _read_value(text)
+    return arguments
+
+
+def _read_changes(texts):
+    """Returns the values of --set, a dict."""
+    changes = {}
+    for setting in texts:
         name, _, text = setting.partition("=")
-        given["set"][name] = value = _read_value(text)
+        changes[name] = value = _read_value(text)
         kinds, form = int | float, "NUMBER"
         if name in RANGES:
             kinds, form = int | float | list, "[SMALLEST,LARGEST], or 0 for none"
         if name not in TEXTS and not isinstance(value, kinds):
             raise ValueError(f"--set {setting}: expected {name}={form}.")
-    if given["precision"] == "auto":
-        given["precision"] = None
-    for name in ("weights", "teacher"):
-        given[name] = given.get(name) and given[name].rstrip("/")
-    return given
+    return changes
 
 
 def _read_value(text):

@@ -27,14 +27,6 @@ def make_program(name, description, usage, run, default, check=None):
     return Program(name, description, usage, run, check, only_prints=True, model=model)
 
 
-def name_columns(options):
-    """Returns the options `COLUMNS` as arguments of `load_text`, a dict."""
-    columns = {"label": options.label, "test": options.test}
-    if options.column:
-        columns["text"] = options.column[0] if len(options.column) == 1 else options.column
-    return {name: value for name, value in columns.items() if value is not None}
-
-
 def check(options):
     """Raises a `UsageError` if no text is given."""
     if not (options.texts or options.file):

@@ -78,10 +78,10 @@ def train_runs(options, train):
         check_devices(**devices, batch_size=recipe.batch_size)
         check_agreement({**recipe.settings(), **runs[0].record(), **devices})
         if "precision" not in runs[0].changes:
-            precision = choose_precision(None if options.restart else runs[0].directory)
+            precision = choose_precision(None if options.restart else runs[0].out)
             runs = [settings.with_changes(precision=precision) for settings in runs]
     keep_freed_memory()
-    places = [settings.directory for settings in runs]
+    places = [settings.out for settings in runs]
     directory = places[0] if len(places) == 1 else str(Path(places[0]).parent)
     try:
         with use_devices(**devices):

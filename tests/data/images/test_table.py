@@ -102,7 +102,7 @@ def test_names_of_tables(photos, monkeypatch):
     table = make_table(photos)
     monkeypatch.setenv("HOME", str(photos.parent))
     assert LabelledImages("~/labels.csv", "all").name == str(table)
-    assert RunSettings(data=str(table)).directory == "runs/gmlp_n4_32-labels-csv"
+    assert RunSettings(data=str(table)).out == "runs/gmlp_n4_32-labels-csv"
     with refused("no such file", "gone.csv"):
         data.load("gone.csv")
     folder = shutil.move(photos, photos.parent / "photos.csv")
