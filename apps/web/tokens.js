@@ -95,12 +95,11 @@ export class Tokenizer {
   }
 }
 
-// Returns the lengths of one or two texts cut to a total. Each token comes off the longer text, and
-// off the second if both are equally long.
+// Returns the lengths of one or two texts cut to a total, as the package tokenizers cuts them: the
+// longer text loses tokens until both are equally long; of an odd total it keeps one more.
 export function shorten([first, second = 0], total) {
   if (first + second <= total) return [first, second];
-  const half = total - Math.floor(total / 2);
-  if (first <= half) return [first, total - first];
-  if (second <= total - half) return [total - second, second];
-  return [half, total - half];
+  const half = Math.floor(total / 2);
+  if (first > second) return [Math.max(total - second, total - half), Math.min(second, half)];
+  return [Math.min(first, half), Math.max(total - first, total - half)];
 }

@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
-from keras_gmlp.data.text.tokenizer import PIECE, Tokenizer
+from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.tasks.confidence import Confidence
 from keras_gmlp.tasks.registry import TEXT_TASKS, find_task
 from keras_gmlp.utils.errors import check_text
@@ -105,19 +105,9 @@ class TextModel:
         """Returns the `Encoding` of a text at the model's length; warns if it was cut."""
         texts = [check_text(part) for part in (text, *([] if pair is None else [pair]))]
         encoding = self.tokenizer.encode(*texts, length=self.length)
-        if sum(map(len, texts)) <= PIECE:
-            self.report_cut("text", encoding.cut, self.length)
-        elif encoding.cut:  # counting the tokens of a text of megabytes takes minutes
+        if encoding.cut:
             self.warn(
-                f"the text has {sum(map(len, texts)):,} characters, the model takes {self.length} "
-                "tokens; the rest was cut."
+                f"the text has {self.length + encoding.cut} tokens, the model takes {self.length}; "
+                f"the last {encoding.cut} were cut."
             )
         return encoding
-
-    def report_cut(self, what, cut, most):
-        """Warns if tokens of a text were cut."""
-        if cut:
-            self.warn(
-                f"the {what} has {most + cut} tokens, the model takes {most}; the last {cut} were "
-                "cut."
-            )

@@ -1,11 +1,11 @@
 """From text to token ids, and back; requires the package `tokenizers`, no Keras."""
 
+import copy
 import dataclasses
 import hashlib
 import os
 from functools import cached_property
 from pathlib import Path
-from types import SimpleNamespace
 from unicodedata import category
 
 import numpy as np
@@ -23,8 +23,6 @@ from keras_gmlp.utils.errors import check_text
 from keras_gmlp.utils.files import atomic_write
 from keras_gmlp.utils.inputs import TEXTS
 
-PIECE = 2**14  # characters of a text that are tokenized at a time
-
 
 @dataclasses.dataclass(frozen=True)
 class Encoding:
@@ -35,7 +33,7 @@ class Encoding:
         offsets: int32 `(tokens, 2)`: each token is `text[start:stop]` of its own text. `(0, 0)` for
             the tokens that the tokenizer adds.
         parts: int8 `(tokens,)`: 0 for the first text, 1 for the second, -1 for added tokens.
-        cut: Tokens that were left out because of the length; a lower bound for a text of megabytes.
+        cut: Tokens that were left out because of the length.
     """
 
     ids: np.ndarray
@@ -83,6 +81,7 @@ class Tokenizer:
         self._tokens = make_wordpiece(self._vocabulary, **self._steps, special=["[MASK]"])
         ids = [self._vocabulary[name] for name in SPECIAL_TOKENS]
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = ids
+        self._sized = {None: self._add_ends(self._tokens)}
         if self.pad_id != 0:
             raise ValueError(
                 f"{source}: the id of [PAD] is {self.pad_id}; expected 0, which models ignore."
@@ -163,10 +162,7 @@ class Tokenizer:
 
     def to_bert(self):
         """Returns the `tokenizers.Tokenizer` that adds `[CLS]` and `[SEP]`, as BERT's does."""
-        tokens = make_wordpiece(self._vocabulary, **self._steps)
-        ends = ("[SEP]", self.sep_id), ("[CLS]", self.cls_id)
-        tokens.post_processor = import_tokenizers().processors.BertProcessing(*ends)
-        return tokens
+        return self._add_ends(make_wordpiece(self._vocabulary, **self._steps))
 
     @cached_property
     def hash(self):
@@ -220,13 +216,10 @@ class Tokenizer:
     def encode_batch(self, texts, length=None):
         """Encodes a list of texts or pairs `(a, b)`; returns a list of `Encoding`."""
         pairs = [(text,) if isinstance(text, str) else tuple(text) for text in texts]
+        tokens = self._find_sized(length, max(map(len, pairs), default=1))
         flat = [check_text(text) for pair in pairs for text in pair]
-        short = [text for text in flat if len(text) <= PIECE]
-        known = iter(self._tokens.encode_batch(short, add_special_tokens=False))
-        parts = (
-            next(known) if len(text) <= PIECE else self._encode_long(text, length) for text in flat
-        )
-        return [self._join([next(parts) for _ in pair], length) for pair in pairs]
+        parts = iter(self._tokens.encode_batch(flat, add_special_tokens=False))
+        return [_join(tokens, [next(parts) for _ in pair]) for pair in pairs]
 
     def encode_plain(self, lines):
         """Returns the ids of each line as a list, without added tokens; `[MASK]` is plain text."""
@@ -242,63 +235,34 @@ class Tokenizer:
     def _plain(self):
         return make_wordpiece(self._vocabulary, **self._steps, special=())
 
-    def _encode_long(self, text, most):
-        """Encodes a long text piece by piece, which takes little memory; stops at most tokens."""
-        ids, offsets, start = [], [np.zeros((0, 2), "int32")], 0
-        for piece in cut_text(text):
-            if piece.strip():
-                part = self._tokens.encode(piece, add_special_tokens=False)
-                ids += part.ids
-                offsets.append(np.array(part.offsets, "int32").reshape(-1, 2) + start)
-            start += len(piece)
-            if most is not None and len(ids) >= most:
-                break
-        return SimpleNamespace(ids=ids, offsets=np.concatenate(offsets))
+    def _add_ends(self, tokens):
+        """Returns the `tokenizers.Tokenizer`, which then adds `[CLS]` and `[SEP]`."""
+        ends = ("[SEP]", self.sep_id), ("[CLS]", self.cls_id)
+        tokens.post_processor = import_tokenizers().processors.BertProcessing(*ends)
+        return tokens
 
-    def _join(self, parts, length):
-        added, kept = 1 + len(parts), [len(part.ids) for part in parts]
-        whole = sum(kept)
-        if length is not None:
-            if length < added + len(parts):
-                raise ValueError(
-                    f"length is {length}; expected at least {added + len(parts)} for "
-                    f"{len(parts)} text(s) with [CLS] and [SEP]."
-                )
-            kept = shorten(kept, length - added)
-        ids = np.full(length or sum(kept) + added, self.pad_id, "int32")
-        offsets = np.zeros((len(ids), 2), "int32")
-        sides = np.full(len(ids), -1, "int8")
-        ids[0], start = self.cls_id, 1
-        for side, (part, count) in enumerate(zip(parts, kept, strict=True)):
-            place = slice(start, start + count)
-            ids[place] = part.ids[:count]
-            if count:
-                offsets[place] = part.offsets[:count]
-            sides[place] = side
-            start += count + 1
-            ids[start - 1] = self.sep_id
-        return Encoding(ids, offsets, sides, whole - sum(kept))
+    def _find_sized(self, length, texts):
+        """Returns the `tokenizers.Tokenizer` that cuts and pads to a length; threads share it."""
+        if length is not None and length < 1 + 2 * texts:
+            raise ValueError(
+                f"length is {length}; expected at least {1 + 2 * texts} for {texts} text(s) with "
+                "[CLS] and [SEP]."
+            )
+        if length not in self._sized:
+            tokens = copy.deepcopy(self._sized[None])
+            tokens.enable_truncation(length)
+            tokens.enable_padding(length=length)
+            self._sized[length] = tokens
+        return self._sized[length]
 
 
-def cut_text(text):
-    """Yields a long text in pieces, cut at a space where there is one."""
-    start = 0
-    while len(text) - start > PIECE:
-        space = text.rfind(" ", start, start + PIECE)
-        stop = space + 1 if space > start else start + PIECE
-        yield text[start:stop]
-        start = stop
-    yield text[start:]
-
-
-def shorten(lengths, total):
-    """Returns the lengths of one or two texts cut to a total, one token at a time."""
-    if sum(lengths) <= total:
-        return lengths
-    if len(lengths) == 1:
-        return [total]
-    first = max(min(lengths[0], total - total // 2), total - lengths[1])
-    return [first, total - first]
+def _join(tokens, parts):
+    """Returns the `Encoding` of one or two encoded texts."""
+    joined = tokens.post_process(*parts)
+    sides = np.array([-1 if side is None else side for side in joined.sequence_ids], "int8")
+    cut = sum(map(len, parts)) - np.count_nonzero(sides >= 0)
+    offsets = np.array(joined.offsets, "int32").reshape(-1, 2)
+    return Encoding(np.array(joined.ids, "int32"), offsets, sides, int(cut))
 
 
 def describe_unknown(share):
