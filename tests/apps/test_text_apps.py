@@ -209,8 +209,8 @@ def test_evaluate_text_tests_a_run_on_what_it_did_not_train_on(models, tmp_path,
     data.write_text("text,label\n" + "".join(f"x{n},good\ny{n},bad\n" for n in range(10)))
     test.write_text("text,label\na gem,good\na bore,bad\n")
     # Without a file of test texts the run has held out a fifth.
-    for columns, count in (({"columns": {"test": str(test)}}, 2), ({}, 4)):
-        (run / "recipe.json").write_text(json.dumps({"data": str(data), **columns}))
+    for given, count in (({"test": str(test)}, 2), ({}, 4)):
+        (run / "recipe.json").write_text(json.dumps({"data": str(data), "command": given}))
         code, printed, _ = app("evaluate_text", run, "--data", data, "--json")
         found = json.loads(printed)
         assert (code, found["split"], found["models"][0]["texts"]) == (0, "test", count)

@@ -21,28 +21,6 @@ from keras_gmlp.utils.inputs import (
 )
 from keras_gmlp.utils.labels import clean_label, clean_value
 
-PAIRS = (
-    ("sentence1", "sentence2"),
-    ("premise", "hypothesis"),
-    ("question1", "question2"),
-    ("question", "sentence"),
-    ("text1", "text2"),
-    ("text_a", "text_b"),
-    ("sentence_a", "sentence_b"),
-    ("query", "passage"),
-)
-
-TEXTS = (
-    "text", "sentence", "review", "review_text", "reviewtext", "content", "comment",
-    "comment_text", "message", "tweet", "utterance", "query", "question", "body", "document",
-    "description", "headline", "title",
-)  # fmt: skip
-
-LABELS = (
-    "label", "labels", "class", "target", "category", "sentiment", "intent", "emotion",
-    "polarity", "rating", "stars", "score", "topic", "y",
-)  # fmt: skip
-
 SUFFIXES = (*TABLES, *JSON_LINES)
 UNLABELLED = "unsup"  # the folder for texts without a class in the film reviews of Maas et al.
 
@@ -134,41 +112,37 @@ def _read_splits(path, names, rows, taken):
 
 
 def choose_columns(names, text=None, label=None, place=""):
-    """Returns the columns of the text, a tuple of one or two names, and that of the label."""
+    """Returns the columns of the text, a tuple of one or two names, and that of the label.
+
+    By default they are `text` and `label`, in any case; one of them may have another name if there
+    is no further column.
+    """
     text = (text,) if isinstance(text, str) else tuple(text or ())
-    given = {*text, label}
     advice = ""
     if Path(place).suffix.lower() in TABLES:  # its first text may have been taken for the header
         advice = " If that is the first text, write a header above it, such as text,label."
     if len(text) > 2:
         raise ValueError(f"expected one column of texts or two of pairs; received {len(text)}.")
-    for name in (*text, *([label] if label else [])):
+    for name in filter(None, (*text, label)):
         if name not in names:
             hint = did_you_mean(name, names) or advice
             raise ValueError(
                 f"{place}: no column {name!r}; it has {printable(', '.join(names))}.{hint}"
             )
-    names = [name for name in names if name.lower() != "split" or name in given]
-    by_lower = {name.lower(): name for name in reversed(names)}
-    label = label or next(
-        (by_lower[n] for n in LABELS if n in by_lower and by_lower[n] not in text), None
-    )
-    free = {lower: name for lower, name in by_lower.items() if name != label}
-    if not text:
-        pair = next((pair for pair in PAIRS if set(pair) <= set(free)), None)
-        single = next((name for name in TEXTS if name in free), None)
-        rest = list(free) if len(free) == 1 and label else []
-        text = tuple(free[name] for name in pair or ([single] if single else rest))
-    if not label and len(names) - len(text) == 1:
-        (label,) = set(names) - set(text)
+    free = [name for name in names if name not in (*text, label) and name.lower() != "split"]
+    label = label or find_column(place, free, "label")
+    text = text or tuple(filter(None, [find_column(place, free, "text")]))
+    rest = [name for name in free if name not in (*text, label)]
+    if len(rest) == 1 and label:
+        text = text or tuple(rest)
+    elif len(rest) == 1 and text:
+        label = rest[0]
     if not text or not label:
-        missing = "texts" if not text else "labels"
+        missing, option = ("texts", "--column") if not text else ("labels", "--label")
         raise ValueError(
-            f"{place}: no column is known to hold the {missing} among "
-            f"{printable(', '.join(names))}; name it.{advice}"
+            f"{place}: which column holds the {missing}, of {printable(', '.join(names))}? Name it "
+            f"({option}).{advice}"
         )
-    for name in {*text, label} - given:
-        find_column(place, names, name.lower())
     return text, label
 
 

@@ -107,8 +107,9 @@ def load_text(name, text=None, label=None, test=None, seed=0, data_dir=None):
               test divides it.
             - a folder with one folder of `.txt` files for each class, or `train` and `test` (or
               `val`) folders or files of these kinds.
-        text: Column of the texts, or two columns of pairs. Guessed from usual names by default.
-        label: Column of the labels. Guessed by default.
+        text: Column of the texts, or two columns of pairs. Defaults to `"text"`, and of a prepared
+            set to all of its texts.
+        label: Column of the labels. Defaults to `"label"`.
         test: File or folder of the test texts. Without one a fifth of each class is held out,
             with equal texts on the same side.
         seed: Seed of this split.
@@ -253,14 +254,16 @@ def _read_prepared(name, text, label, data_dir):
     chosen = []
 
     def check(features):
-        names = [n for n, feature in features.items() if type(feature).__name__ == "Text"]
+        names = sorted(n for n, feature in features.items() if type(feature).__name__ == "Text")
         classes = {n: f for n, f in features.items() if hasattr(f, "num_classes")}
         if not (names and classes):
             raise ValueError(
                 f"{name!r}: expected the features text and label; the set has "
                 f"{', '.join(features)}."
             )
-        texts, of = choose_columns([*names, *classes], text, label, name)
+        texts, of = choose_columns(
+            [*names, *classes], text or names, label or next(iter(classes)), name
+        )
         if of not in classes:
             raise ValueError(f"{name!r}: {of} is not a class; expected {', '.join(classes)}.")
         chosen.extend((texts, of, tuple(classes[of].names)))
