@@ -7,7 +7,6 @@ from keras_gmlp.programs.shared.training import (
     TRAINING,
     make_program,
     print_result,
-    train_run,
     warn_of_duplicates,
 )
 
@@ -50,25 +49,19 @@ def list_runs(options):
     return [settings] if options.folds is None else fold_settings(settings, options.folds)
 
 
-def train(options, settings):
-    """Trains and exports; returns the metrics."""
-    export = not options.no_export and options.folds is None
-    return train_run(options, settings, introduce, warn_of_duplicates, export)
-
-
-def introduce(prepared):
+def introduce(run):
     """Prints what will be trained on what."""
     from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
 
-    settings, data = prepared.settings, prepared.data
+    settings, data = run.settings, run.data
     sizes = " + ".join(f"{len(split):,} {name}" for name, split in data.splits().items())
-    print(f"model  {settings.model}, {prepared.model.count_params():,} parameters")
-    if prepared.transfer is not None:
-        print(f"from   {settings.weights}: {prepared.transfer}")
+    print(f"model  {settings.model}, {run.model.count_params():,} parameters")
+    if run.transfer is not None:
+        print(f"from   {settings.weights}: {run.transfer}")
         if settings.weights == DEFAULT_BACKBONE:
             print("       it knows photographs; --weights none trains from scratch")
     print(f"data   {data.name}, {len(data.labels)} classes, {sizes} images")
-    print(f"in     {prepared.recipe.precision}, {advise_backend(prepared.recipe.precision)}")
+    print(f"in     {run.recipe.precision}, {advise_backend(run.recipe.precision)}")
     print(f"to     {settings.out}")
 
 
@@ -129,4 +122,12 @@ def report_folds(options, results, directory):
     print(f"folds   {directory}/folds.json")
 
 
-main = make_program("train", __doc__, USAGE, list_runs, train, report)
+main = make_program(
+    "train",
+    __doc__,
+    USAGE,
+    list_runs,
+    introduce=introduce,
+    warn=warn_of_duplicates,
+    report=report,
+)

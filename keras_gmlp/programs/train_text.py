@@ -10,7 +10,6 @@ from keras_gmlp.programs.shared.training import (
     TRAINING,
     make_program,
     print_result,
-    train_run,
     warn_of_duplicates,
 )
 
@@ -124,13 +123,12 @@ def read_settings(options):
     return make_settings(options, model=None)
 
 
-def train(options, settings):
-    """Prepares the text and the model, and trains; returns the metrics."""
+def begin(options):
+    """Encodes the text files of a pre-training, once."""
     from keras_gmlp.training.processes import run_once
 
     if options.text:
-        run_once(lambda: prepare_text(options, settings))
-    return train_run(options, settings, introduce, warn_of_data)
+        run_once(lambda: prepare_text(options, options.runs[0]))
 
 
 def prepare_text(options, settings):
@@ -159,11 +157,11 @@ def usual_words(preset):
     return lookup(preset, TEXT_PRESETS)[1]["vocabulary_size"]
 
 
-def introduce(prepared):
+def introduce(run):
     """Prints what will be trained on what."""
-    settings, data = prepared.settings, prepared.data
-    summary = f"{data.name}, {prepared.recipe.task.summarize_data(data)}"
-    parameters = f"{prepared.model.count_params():,} parameters"
+    settings, data = run.settings, run.data
+    summary = f"{data.name}, {run.recipe.task.summarize_data(data)}"
+    parameters = f"{run.model.count_params():,} parameters"
     if settings.task is None:
         print(f"model  {settings.model}, {parameters}\ndata   {summary}")
         usual, size, advice = usual_words(settings.model), data.tokenizer.size, ""
@@ -175,16 +173,16 @@ def introduce(prepared):
         print(f"words  {size:,}, from {settings.prepared}/tokenizer.json{advice}")
     else:
         print(f"model  {settings.weights}, {parameters}\ndata   {summary}")
-    print(f"in     {prepared.recipe.precision}")
+    print(f"in     {run.recipe.precision}")
     print(f"to     {settings.out}")
 
 
-def warn_of_data(prepared):
+def warn_of_data(run):
     """Prints what speaks against the data of a run."""
-    task, data = prepared.recipe.task, prepared.data
+    task, data = run.recipe.task, run.data
     if task.share:
         warn_of_few(data)
-        warn_of_duplicates(prepared, "texts", "train_text")
+        warn_of_duplicates(run, "texts", "train_text")
     if line := task.find_unknown(data):
         print_error("train_text: warning", line)
 
@@ -217,4 +215,14 @@ def report(options, results, directory):
     print_result(options, metrics, directory, result, lines)
 
 
-main = make_program("train_text", __doc__, USAGE, list_runs, train, report, check)
+main = make_program(
+    "train_text",
+    __doc__,
+    USAGE,
+    list_runs,
+    introduce=introduce,
+    warn=warn_of_data,
+    report=report,
+    check=check,
+    begin=begin,
+)

@@ -8,7 +8,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "folds": ["fold_settings", "train_folds", "write_folds"],
         "choosing": ["choose"],
-        "prepare": ["PreparedRun", "finish", "prepare"],
+        "prepare": ["PreparedRun", "prepare"],
         "settings": ["RunSettings"],
         "run": ["read_run", "train_run"],
     },

@@ -97,7 +97,8 @@ def choose(prepared, *, restart=False, report=lambda text: None, verbose="auto")
         verbose: As in `model.fit`, for the candidates.
 
     Returns:
-        A `PreparedRun` with a `choice`; the one received if nothing is chosen.
+        `(choice, vectors)`: a `Choice` and what `read_training_features` returned for the training
+        images if the features were read; or `None` twice if nothing is chosen.
 
     Raises:
         ValueError: As `prepare` and `data.hold_out`.
@@ -105,26 +106,19 @@ def choose(prepared, *, restart=False, report=lambda text: None, verbose="auto")
     """
     directory = prepared.settings.out
     if not is_open(prepared):
-        return prepared
+        return None, None
     run_directory.refuse_other_files(directory)
-    vectors = None
     if run_directory.has_progress(directory) and not restart:
-        choice = read_choice(directory)
-        if choice is None:  # it began without one
-            return prepared
-    else:
-        try:
-            search = _Search(prepared, report, verbose)
-        except ValueError as error:  # groups that are too large for a fifth
-            report(f"nothing is chosen: {error}")
-            return prepared
-        choice, vectors = search.choose(), search.vectors
-        for line in choice.lines():
-            report(line)
-    settings = prepared.settings
-    settings = settings.with_changes(**{**choice.changes, **settings.changes})
-    run = build(settings, settings.make_recipe(), prepared.source, prepared.data)
-    return dataclasses.replace(run, choice=choice, vectors=vectors)
+        return read_choice(directory), None  # no choice if it began without one
+    try:
+        search = _Search(prepared, report, verbose)
+    except ValueError as error:  # groups that are too large for a fifth
+        report(f"nothing is chosen: {error}")
+        return None, None
+    choice = search.choose()
+    for line in choice.lines():
+        report(line)
+    return choice, search.vectors
 
 
 def is_open(prepared):
@@ -207,9 +201,9 @@ class _Search:
         changes = {**plan(len(self.whole.train)), **self.settings.changes}
         changes |= {"learning_rate": rate, "fit_head": strength}
         settings = self.settings.with_changes(**changes)
-        recipe = settings.make_recipe()
+        run = build(settings, self.prepared.source, self.data)
+        trained, recipe = run.model, run.recipe
         recipe = dataclasses.replace(recipe, pipeline=choose_pipeline(recipe, self.data))
-        trained = build(settings, recipe, self.prepared.source, self.data).model
         linear_head.set_head(trained, *head)
         batch_size = min(recipe.batch_size, len(self.data.train))
         model, batches = prepare_fit(trained, self.data, recipe, batch_size)

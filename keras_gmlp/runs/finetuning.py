@@ -2,9 +2,9 @@
 
 from keras_gmlp.data.datasets import canonical_name
 from keras_gmlp.data.images.image_data import ImageData
+from keras_gmlp.data.run_folder import Run
 from keras_gmlp.models.saved import load_model, model_path
-from keras_gmlp.runs.prepare import prepare
-from keras_gmlp.runs.run import train_prepared
+from keras_gmlp.runs.run import train_run
 from keras_gmlp.runs.settings import RunSettings, require_backbone
 from keras_gmlp.training.precision import choose_precision
 
@@ -87,8 +87,8 @@ def finetune(
     if "precision" not in changes:
         precision = choose_precision(None if restart else settings.out)
         settings = settings.with_changes(precision=precision)
-    run = prepare(settings, dataset=dataset)
     report = (lambda text: None) if verbose == 0 else print
-    run, metrics = train_prepared(run, export, report, restart=restart, verbose=verbose)
-    labels, place = list(run.data.labels), run.settings.out
-    return load_model(model_path(place)), {**metrics, "labels": labels, "directory": place}
+    options = {"dataset": dataset, "report": report, "restart": restart, "verbose": verbose}
+    metrics = train_run(settings, export, **options)
+    model, labels = load_model(model_path(settings.out)), Run(settings.out).recipe["labels"]
+    return model, {**metrics, "labels": labels, "directory": settings.out}

@@ -1,11 +1,17 @@
 """`train_run`: from `RunSettings` to a trained, exported model, in one call."""
 
+import dataclasses
 import time
+from pathlib import Path
 
 from keras_gmlp.data.run_folder import RESTORE, Run
 from keras_gmlp.runs.choosing import choose
-from keras_gmlp.runs.prepare import finish, prepare
+from keras_gmlp.runs.prepare import build, prepare
 from keras_gmlp.runs.settings import RunSettings
+from keras_gmlp.training.devices import single_device, whole_batches
+from keras_gmlp.training.processes import run_once
+from keras_gmlp.training.train import train
+from keras_gmlp.utils.files import write_json
 
 
 def read_run(directory):
@@ -31,7 +37,18 @@ def read_run(directory):
         ) from None
 
 
-def train_run(settings, export=True, **options):
+def train_run(
+    settings,
+    export=True,
+    *,
+    dataset=None,
+    introduce=lambda run: None,
+    report=lambda text: None,
+    restart=False,
+    verbose="auto",
+    time_limit=None,
+    **options,
+):
     """Trains one run, or resumes it.
 
     With the recipe `"finetune"` it first chooses what the settings leave open; see `choose`.
@@ -39,29 +56,72 @@ def train_run(settings, export=True, **options):
     Args:
         settings: `RunSettings`.
         export: Whether to write and check `model.tflite` of an image model as well.
-        **options: `restart`, `tensorboard`, `verbose`, `time_limit`, `checkpoint_minutes` and
-            `callbacks` of `keras_gmlp.train`. A choice takes its time from the `time_limit`, which
-            does not stop it.
+        dataset: An `ImageData` in place of the images that the settings name.
+        introduce: Function that receives the `PreparedRun` before anything is trained.
+        report: Function that receives lines of text on what is done.
+        restart, verbose, time_limit: As in `keras_gmlp.train`. A choice takes its time from the
+            `time_limit`, which does not stop it.
+        **options: `tensorboard`, `checkpoint_minutes` and `callbacks` of `keras_gmlp.train`.
 
     Returns:
         The metrics, a dict; see `keras_gmlp.train`. With weights that know the classes they
-        include `accuracy_before`; after a choice the `candidates`.
+        include `accuracy_before`; after a choice the `candidates`. If several processes train,
+        they are complete in the first one.
     """
-    return train_prepared(prepare(settings), export, **options)[1]
+    began = time.monotonic()
+    run = prepare(settings, dataset)
+    introduce(run)
+    complete = Run(settings.out).complete and not restart
+    before = test_weights(run, report, verbose) if run.testable and not complete else {}
+    choice, vectors = choose(run, restart=restart, report=report, verbose=verbose)
+    if choice is not None:
+        changes = {**choice.changes, **run.settings.changes}
+        run = build(run.settings.with_changes(**changes), run.source, run.data)
+    if time_limit is not None:
+        time_limit += began - time.monotonic()
+    extra = {**run.settings.record(), "preset": run.origin.get("preset")}
+    extra["command"] = run.settings.to_dict()
+    if choice is not None:
+        extra["choice"] = dataclasses.asdict(choice)
+    metrics = train(
+        run.model,
+        run.data,
+        run.recipe,
+        settings.out,
+        restart=restart,
+        verbose=verbose,
+        time_limit=time_limit,
+        extra=extra,
+        origin=run.origin,
+        vectors=vectors,
+        **options,
+    )
+
+    def finish():
+        added = before if choice is None else {**before, "candidates": choice.candidates}
+        if missing := {name: added[name] for name in added if metrics.get(name) != added[name]}:
+            metrics.update(missing)
+            write_json(Path(settings.out) / "metrics.json", metrics)
+        # Texts are checked with other data.
+        if export and settings.kind == "data" and "tflite" not in metrics.get("exports", {}):
+            from keras_gmlp.export.verify import export_run
+
+            with single_device():
+                metrics["exports"] = export_run(settings.out, ["tflite"], run.data)
+
+    run_once(finish)
+    if complete:
+        report("this run is complete already; --restart (restart=True) trains it again.")
+    return metrics
 
 
-def train_prepared(run, export=True, report=lambda text: None, **options):
-    """Trains a `PreparedRun`, or resumes it; see `train_run`."""
-    began, restart = time.monotonic(), options.get("restart", False)
-    before = None
-    if run.testable and (restart or not run.complete):
-        report("before training: testing the weights ...")
-        before, task = run.evaluate(int(options.get("verbose") == 1)), run.recipe.task
-        split = task.validation_split(run.data)
-        measured = f"{task.headline.replace('_', ' ')} on the {split} images"
-        measured = f"of the {split} images right" if task.headline == "accuracy" else measured
-        report(f"before {100 * before[task.headline]:.2f} % {measured}")
-    run = choose(run, restart=restart, report=report, verbose=options.get("verbose", "auto"))
-    if options.get("time_limit") is not None:
-        options["time_limit"] += began - time.monotonic()
-    return run, finish(run, run.train(**options), before, export)
+def test_weights(run, report, verbose):
+    """Tests the weights that a run starts from; returns a dict for its metrics."""
+    report("before training: testing the weights ...")
+    task, split = run.recipe.task, run.recipe.task.validation_split(run.data)
+    with whole_batches():
+        found = task.evaluate(run.model, run.data, split, verbose=int(verbose == 1))
+    value, score = found[task.headline], task.headline.replace("_", " ")
+    on = f"of the {split} images right" if score == "accuracy" else f"{score} on the {split} images"
+    report(f"before {100 * value:.2f} % {on}")
+    return {f"{'validation_' * (split == 'validation')}{task.headline}_before": value}

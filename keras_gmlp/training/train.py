@@ -34,7 +34,7 @@ from keras_gmlp.training.devices import single_device
 from keras_gmlp.training.model_card import write_model_card
 from keras_gmlp.training.pipeline import choose_pipeline, fit_context, make_batches, prepare_fit
 from keras_gmlp.training.processes import check_agreement, process_number, run_once
-from keras_gmlp.training.recipes import Recipe, find_recipe
+from keras_gmlp.training.recipes import find_recipe
 from keras_gmlp.training.run_directory import (
     LOCK_TIMEOUT,
     WRITTEN,
@@ -136,182 +136,179 @@ def train(
     require_validation(recipe, data)
     pipeline = choose_pipeline(recipe, data, None if restart else directory)
     recipe = dataclasses.replace(recipe, pipeline=pipeline)
+    task, described = recipe.task, recipe.task.describe_data(data)
     own = {"model": model.name, "checkpoint_minutes": checkpoint_minutes}
-    own["samples"] = recipe.task.size(data)  # a folder may hold other files on another machine
-    check_agreement({**recipe.settings(), **recipe.task.describe_data(data), **own})
-    run = _Run(model, data, recipe, directory, extra or {}, origin or {})
+    own["samples"] = task.size(data)  # a folder may hold other files on another machine
+    check_agreement({**recipe.settings(), **described, **own})
+    origin = {name: value for name, value in (origin or {}).items() if value is not None}
+    card = {"data": described["data"], **origin}
     with contextlib.ExitStack() as stack:
 
         def begin():
             stack.enter_context(directory_lock(directory, LOCK_TIMEOUT))
             if restart:
                 clear(directory)
-            return run.begin()
+            claim(directory, {**(extra or {}), "model": model.name, **described}, recipe, data)
+            remove_leftovers(directory, "|".join(map(re.escape, (*WRITTEN, "saved_model"))))
+            return Run(directory).complete
 
         if run_once(begin):  # complete
-            return run.load()
-        if not has_progress(directory) and getattr(recipe.task, "fit_head", 0):
-            linear_head.fit_model(model, data, recipe.task, vectors)
-        return run.train(tensorboard, verbose, time_limit, checkpoint_minutes, callbacks)
-
-
-@dataclasses.dataclass
-class _Run:
-    """One call of `train`, with the directory locked."""
-
-    model: keras.Model
-    data: object
-    recipe: Recipe
-    directory: Path
-    extra: dict
-    origin: dict
-
-    def begin(self):
-        """Writes or checks `recipe.json`; returns whether the run is complete."""
-        data = self.recipe.task.describe_data(self.data)
-        origin = {name: value for name, value in self.origin.items() if value is not None}
-        self.card = {"data": data["data"], **origin}
-        claim(
-            self.directory, {**self.extra, "model": self.model.name, **data}, self.recipe, self.data
-        )
-        remove_leftovers(self.directory, "|".join(map(re.escape, (*WRITTEN, "saved_model"))))
-        return Run(self.directory).complete
-
-    def load(self):
-        """Loads the weights of a complete run; returns its metrics."""
-        task = self.recipe.task
-        names = ("epochs", "parameters", f"test_{task.headline}")
-        metrics = Run(self.directory).require_numbers(names)
-        try:
-            saved = load_model(self.directory / "model.keras", compile=False)
-            self.model.set_weights(saved.get_weights())
-        except ValueError as error:
-            raise ValueError(f"{first_line(error)} {RESTORE}") from None
-        return metrics
-
-    def train(self, tensorboard, verbose, time_limit, checkpoint_minutes, further):
-        recipe, task, first = self.recipe, self.recipe.task, process_number() == 0
-        batch_size = min(recipe.batch_size, task.size(self.data))
-        steps = task.size(self.data) // batch_size
-        if not has_progress(self.directory):
-            adapt_layers(self.model, task, self.data)
-        model, batches = prepare_fit(self.model, self.data, recipe, batch_size)
-        checkpoint = RunCheckpoint(self.directory / "checkpoint")
-        initial_epoch, step = checkpoint.restore(model), checkpoint.step
-        done = initial_epoch * steps + step
-
-        def write_start():
-            task.write_files(self.data, self.directory)
-            trim_history(self.directory / "history.csv", initial_epoch, self._columns())
-            return done
-
-        if run_once(write_start) != done:
-            raise ValueError(
-                f"{self.directory}: this process finds another checkpoint than process 0; put the "
-                "folder on a disk that all processes share."
-            )
-        keep = None
-        if recipe.patience is not None:
-            history = read_history(self.directory / "history.csv", self._columns())
-            keep = KeepBest(checkpoint, f"val_{task.headline}", recipe.patience, history)
-        writers = [HistoryWriter(self.directory), checkpoint] if first else []
-        if first and tensorboard:
-            writers.append(keras.callbacks.TensorBoard(self.directory / "tensorboard"))
-        with StopOnInterrupt() as interrupt, fit_context():
-            callbacks = [
-                *([] if batches is None else [EpochOrder(batches)]),
-                interrupt,
-                clock := Clock(),
-                *([keras.callbacks.SwapEMAWeights()] if recipe.ema else []),
-                ReseedDropout(recipe.seed),
-                StopWhenDiverged(),
-                *([] if keep is None else [keep]),
-                *writers,
-                *further,
-            ]
-            if time_limit is not None:
-                callbacks.append(TimeLimit(time_limit, recipe.epochs))
-            if checkpoint_minutes is not None:
-                chunk = 1 if batches is None else batches.chunk
-                callbacks.append(
-                    SaveWithinEpoch(checkpoint, checkpoint_minutes, clock, step, chunk)
-                )
-
-            validation = task.validation_batches(self.data)
-            if batches is None:
-                # Creates the variables of the metrics. On JAX and PyTorch `fit` would read a batch
-                # for that, which the training batches count as an epoch.
-                model.evaluate(validation, steps=1, verbose=0)
-
-            def fit(callbacks, initial_epoch, step=0):
-                order = initial_epoch, step
-                made, length = make_batches(batches, self.data, recipe, batch_size, *order)
-                record = model.fit(
-                    made,
-                    steps_per_epoch=length,
-                    epochs=recipe.epochs,
-                    initial_epoch=initial_epoch,
-                    validation_data=validation,
-                    callbacks=callbacks,
-                    shuffle=False,  # the batches are shuffled already
-                    verbose=verbose if first else 0,
-                )
-                return record.epoch[-1] + 1 if record.epoch else initial_epoch
-
-            if step:
-                fit([*callbacks, ContinueEpoch(checkpoint.state, clock)], initial_epoch, step)
-                run_once(lambda: None)  # process 0 has saved the epoch
-                # The end of `fit` has replaced the weights by their averages.
-                initial_epoch = checkpoint.restore(model)
-            over = not recipe.epochs or (keep is not None and keep.ended(initial_epoch))
-            epochs = initial_epoch if over else fit(callbacks, initial_epoch)
-        if keep is not None:
-            keep.restore(model)
+            return _load(model, task, directory)
+        if not has_progress(directory):
+            if getattr(task, "fit_head", 0):
+                linear_head.fit_model(model, data, task, vectors)
+            adapt_layers(model, task, data)
+        checkpoint = RunCheckpoint(directory / "checkpoint")
+        options = {"verbose": verbose, "tensorboard": tensorboard, "time_limit": time_limit}
+        options |= {"checkpoint_minutes": checkpoint_minutes, "callbacks": callbacks}
+        epochs, best = _fit(model, data, recipe, checkpoint, **options)
 
         def finish():
             with single_device():
-                metrics = self._finish(steps * batch_size * task.unit_size, epochs)
-            if keep is not None:
-                metrics["best_epoch"] = keep.best or epochs  # history.csv was deleted
+                metrics = _save(model, data, recipe, directory, card)
+            metrics |= {"parameters": model.count_params(), "epochs": epochs}
+            metrics |= _describe_history(directory, data, recipe, epochs)
+            metrics |= {} if best is None else {"best_epoch": best}
             if task.model_card:
-                write_model_card(self.directory, metrics)
-            write_json(self.directory / "metrics.json", metrics)  # last: it marks a complete run
+                write_model_card(directory, metrics)
+            write_json(directory / "metrics.json", metrics)  # last: it marks a complete run
             checkpoint.remove()
 
         run_once(finish)
-        return Run(self.directory).metrics
+        return Run(directory).metrics
 
-    def _columns(self):
-        """Returns the columns of `history.csv` that the run reads itself."""
-        curves = [name for name, *_ in self.recipe.task.curves()]
-        return ["epoch", "seconds", *curves, *(f"val_{name}" for name in curves)]
 
-    def _finish(self, units, epochs):
-        """Saves the averaged weights in float32, measures that model and draws the curves."""
-        task = self.recipe.task
-        final = in_float32(self.model)
-        # Plain SGD keeps no state, which would triple the size of the file.
-        task.compile(final, final.optimizer)
-        with atomic_write(self.directory / "model.keras") as temporary:
-            final.save(temporary)
-            task.write_card(temporary, final, self.data, self.card)
-        metrics = task.measure(final, self.data)
-        if not math.isfinite(metrics["test_loss"]):
-            raise DivergedError(
-                "the averaged weights give no finite loss. Lower the learning rate."
+def _load(model, task, directory):
+    """Loads the weights of a complete run; returns its metrics."""
+    names = ("epochs", "parameters", f"test_{task.headline}")
+    metrics = Run(directory).require_numbers(names)
+    try:
+        saved = load_model(directory / "model.keras", compile=False)
+        model.set_weights(saved.get_weights())
+    except ValueError as error:
+        raise ValueError(f"{first_line(error)} {RESTORE}") from None
+    return metrics
+
+
+def _fit(
+    model,
+    data,
+    recipe,
+    checkpoint,
+    *,
+    verbose,
+    tensorboard,
+    time_limit,
+    checkpoint_minutes,
+    callbacks,
+):
+    """Trains from the checkpoint on; returns the epochs done and, with a patience, the best one."""
+    task, directory, first = recipe.task, checkpoint.directory.parent, process_number() == 0
+    batch_size = min(recipe.batch_size, task.size(data))
+    model, batches = prepare_fit(model, data, recipe, batch_size)
+    epochs, step = checkpoint.restore(model), checkpoint.step
+    done = epochs * (task.size(data) // batch_size) + step
+    history, columns = directory / "history.csv", _columns(task)
+
+    def write_start():
+        task.write_files(data, directory)
+        trim_history(history, epochs, columns)
+        return done
+
+    if run_once(write_start) != done:
+        raise ValueError(
+            f"{directory}: this process finds another checkpoint than process 0; put the folder on "
+            "a disk that all processes share."
+        )
+    keep = None
+    if recipe.patience is not None:
+        rows = read_history(history, columns)
+        keep = KeepBest(checkpoint, f"val_{task.headline}", recipe.patience, rows)
+    writers = [HistoryWriter(directory), checkpoint] if first else []
+    if first and tensorboard:
+        writers.append(keras.callbacks.TensorBoard(directory / "tensorboard"))
+    with StopOnInterrupt() as interrupt, fit_context():
+        callbacks = [
+            *([] if batches is None else [EpochOrder(batches)]),
+            interrupt,
+            clock := Clock(),
+            *([keras.callbacks.SwapEMAWeights()] if recipe.ema else []),
+            ReseedDropout(recipe.seed),
+            StopWhenDiverged(),
+            *([] if keep is None else [keep]),
+            *writers,
+            *callbacks,
+        ]
+        if time_limit is not None:
+            callbacks.append(TimeLimit(time_limit, recipe.epochs))
+        if checkpoint_minutes is not None:
+            chunk = 1 if batches is None else batches.chunk
+            callbacks.append(SaveWithinEpoch(checkpoint, checkpoint_minutes, clock, step, chunk))
+        validation = task.validation_batches(data)
+        if batches is None:
+            # Creates the variables of the metrics. On JAX and PyTorch `fit` would read a batch for
+            # that, which the training batches count as an epoch.
+            model.evaluate(validation, steps=1, verbose=0)
+        while recipe.epochs and not (keep is not None and keep.ended(epochs)):
+            rest = [ContinueEpoch(checkpoint.state, clock)] if step else []  # ends after the epoch
+            made, length = make_batches(batches, data, recipe, batch_size, epochs, step)
+            record = model.fit(
+                made,
+                steps_per_epoch=length,
+                epochs=recipe.epochs,
+                initial_epoch=epochs,
+                validation_data=validation,
+                callbacks=[*callbacks, *rest],
+                shuffle=False,  # the batches are shuffled already
+                verbose=verbose if first else 0,
             )
-        metrics |= {"parameters": self.model.count_params(), "epochs": epochs}
-        history = read_history(self.directory / "history.csv", self._columns())
-        if not history:  # deleted
-            return metrics
-        split = task.validation_split(self.data) + " (averaged weights)" * bool(self.recipe.ema)
-        names = task.training_name, split
-        draw_curves(history, self.directory / "curves.png", task.curves(), names)
-        seconds = [float(row["seconds"]) for row in history]
-        if len(history) == epochs:
-            metrics["seconds"] = round(sum(seconds), 1)
-        median = max(statistics.median(seconds), 0.01)
-        return {**metrics, f"{task.unit}_per_second": round(units / median, 1)}
+            epochs = record.epoch[-1] + 1 if record.epoch else epochs
+            if not step:
+                break
+            run_once(lambda: None)  # process 0 has saved the epoch
+            # The end of `fit` has replaced the weights by their averages.
+            epochs, step = checkpoint.restore(model), 0
+    if keep is None:
+        return epochs, None
+    keep.restore(model)
+    return epochs, keep.best or epochs  # history.csv was deleted
+
+
+def _columns(task):
+    """Returns the columns of `history.csv` that a run reads itself."""
+    curves = [name for name, *_ in task.curves()]
+    return ["epoch", "seconds", *curves, *(f"val_{name}" for name in curves)]
+
+
+def _save(model, data, recipe, directory, card):
+    """Saves the averaged weights in float32; returns what that model scores."""
+    task, final = recipe.task, in_float32(model)
+    # Plain SGD keeps no state, which would triple the size of the file.
+    task.compile(final, final.optimizer)
+    with atomic_write(directory / "model.keras") as temporary:
+        final.save(temporary)
+        task.write_card(temporary, final, data, card)
+    metrics = task.measure(final, data)
+    if not math.isfinite(metrics["test_loss"]):
+        raise DivergedError("the averaged weights give no finite loss. Lower the learning rate.")
+    return metrics
+
+
+def _describe_history(directory, data, recipe, epochs):
+    """Draws the curves of `history.csv`, and returns how fast the epochs were."""
+    task = recipe.task
+    history = read_history(directory / "history.csv", _columns(task))
+    if not history:  # deleted
+        return {}
+    split = task.validation_split(data) + " (averaged weights)" * bool(recipe.ema)
+    names = task.training_name, split
+    draw_curves(history, directory / "curves.png", task.curves(), names)
+    seconds = [float(row["seconds"]) for row in history]
+    batch_size = min(recipe.batch_size, task.size(data))
+    units = task.size(data) // batch_size * batch_size * task.unit_size
+    speed = {f"{task.unit}_per_second": round(units / max(statistics.median(seconds), 0.01), 1)}
+    whole = {"seconds": round(sum(seconds), 1)} if len(history) == epochs else {}
+    return {**whole, **speed}
 
 
 def draw_curves(history, path, curves, splits):

@@ -43,7 +43,7 @@ def test_start(backbone, folder):
     ):
         train = load_app("train")
         found = train.read_settings(train.main.parse(["--data", folder, *arguments]))
-        assert (found.model.weights, found.model.preset, found.recipe) == expected
+        assert (found.weights, found.model, found.recipe) == expected
 
 
 def test_a_folder_is_fine_tuned_and_the_start_is_named(backbone, folder, tmp_path, app):

@@ -68,8 +68,8 @@ def test_the_candidates_are_recorded(chosen):
 
 
 def test_a_complete_run_is_loaded_and_its_command_repeats_it(places, chosen, tmp_path):
-    run = runs.choose(runs.prepare(make_settings(places, chosen)))
-    assert run.train(verbose=0) == read(chosen, "metrics.json")
+    loaded = runs.train_run(make_settings(places, chosen), export=False, verbose=0)
+    assert loaded == read(chosen, "metrics.json")
     command = write_command(read(chosen, "recipe.json")["command"])
     assert "--epochs 2" in command
     assert "fit_head=" in command
@@ -88,9 +88,8 @@ def test_killed_and_resumed_gives_the_same_weights(places, chosen, tmp_path, mon
         patch.setattr(RunCheckpoint, "on_epoch_end", save_and_die)
         with pytest.raises(Kill):
             runs.train_run(settings, export=False, verbose=0)
-    run = runs.choose(runs.prepare(settings), report=lines.append)
+    runs.train_run(settings, export=False, verbose=0, report=lines.append)
     assert lines == []  # read, not made again
-    run.train(verbose=0)
     expected, found = (
         keras_gmlp.load_model(place / "model.keras").get_weights() for place in (chosen, tmp_path)
     )
@@ -107,13 +106,12 @@ def test_a_damaged_choice(places, chosen, tmp_path):
     prepared = runs.prepare(make_settings(places, tmp_path, epochs=0))
     with pytest.raises(ValueError, match="damaged"):
         runs.choose(prepared)
-    assert runs.choose(prepared, restart=True).choice.images == 12
+    assert runs.choose(prepared, restart=True)[0].images == 12
 
 
 def test_the_choice_takes_its_time_from_the_limit(places, tmp_path, monkeypatch):
     limits = []
-    monkeypatch.setattr(runs.PreparedRun, "train", lambda self, **options: limits.append(options))
-    monkeypatch.setattr(runs.run, "finish", lambda *arguments: None)
+    monkeypatch.setattr(runs.run, "train", lambda *_, **options: limits.append(options) or {})
     settings = make_settings(places, tmp_path, epochs=0)
     runs.train_run(settings, export=False, verbose=0, time_limit=1e4)
     assert 1e4 - 60 < limits[0]["time_limit"] < 1e4
@@ -133,23 +131,22 @@ def test_test_images_choose_nothing(places, tmp_path):
     prepared = runs.prepare(make_settings(places, tmp_path, learning_rate=0.002))
     test = Forbidden(*prepared.data.test.arrays())
     data = dataclasses.replace(prepared.data, test=test)
-    run = runs.choose(dataclasses.replace(prepared, data=data), verbose=0)
-    assert [row["learning_rate"] for row in run.choice.candidates[1:]] == [0.002]
-    assert len(run.data.train) == 60  # all of them again
-    assert run.data.test is test
+    choice, _ = runs.choose(dataclasses.replace(prepared, data=data), verbose=0)
+    assert [row["learning_rate"] for row in choice.candidates[1:]] == [0.002]
 
 
 def test_validation_images_of_the_data_choose(places, tmp_path):
     folder = write_folder(tmp_path / "photos", validation=3)
-    run = runs.choose(runs.prepare(make_settings(places, tmp_path / "run", folder)), verbose=0)
-    assert (run.choice.images, run.choice.held_out) == (9, False)
-    assert len(run.data.validation) == 9
+    choice, _ = runs.choose(
+        runs.prepare(make_settings(places, tmp_path / "run", folder)), verbose=0
+    )
+    assert (choice.images, choice.held_out) == (9, False)
 
 
 def test_other_runs_choose_nothing(places, tmp_path):
     for changes in ({"epochs": 1}, {"freeze": True}, {"fit_head": 0}):
         prepared = runs.prepare(make_settings(places, tmp_path, **changes))
-        assert runs.choose(prepared) is prepared
+        assert runs.choose(prepared) == (None, None)
     scratch = RunSettings(image_size=8, out=str(tmp_path))
     quick = dataclasses.replace(make_settings(places, tmp_path), recipe="quick")
     single = make_settings(places, tmp_path, write_folder(tmp_path / "single", train=1))

@@ -4,6 +4,7 @@ import dataclasses
 import importlib
 import json
 import shutil
+import traceback
 from pathlib import Path
 
 import keras
@@ -16,9 +17,11 @@ from keras_gmlp import runs
 from keras_gmlp.data.images.read_image import read_image
 from keras_gmlp.runs import RunSettings
 from keras_gmlp.runs.prepare import load_data
+from keras_gmlp.training.callbacks import Clock
 from keras_gmlp.training.recipes import differences
 from keras_gmlp.utils.card import read_card
 
+OURS = str(Path(keras_gmlp.__file__).parent)  # where the files of the package are
 SMALL = {"epochs": 1, "precision": "float32"}
 
 
@@ -95,12 +98,11 @@ def test_run_is_recorded(run):
 
 def test_run_is_rebuilt_from_its_record(run, tmp_path):
     settings, _ = run
-    prepared = runs.prepare(settings)
-    assert prepared.complete
-    assert runs.read_run(settings.out) == prepared.settings == settings
+    assert runs.read_run(settings.out) == runs.prepare(settings).settings == settings
     moved = shutil.copytree(settings.out, tmp_path / "moved")
     assert runs.read_run(moved) == dataclasses.replace(settings, out=str(moved))
-    assert runs.prepare(runs.read_run(moved)).train(verbose=0) == run[1]  # its folder may move
+    again = runs.train_run(runs.read_run(moved), export=False, verbose=0)  # its folder may move
+    assert again == run[1]
     (moved / "recipe.json").write_text("{}")  # as `keras_gmlp.train` begins a run
     with pytest.raises(ValueError, match="settings"):
         runs.read_run(moved)
@@ -183,3 +185,18 @@ def test_run_of_a_folder_decodes_each_image_once(tmp_path, monkeypatch):
         assert len(read) == 40
         assert {Path(path) for path in read} == set((tmp_path / "photos").rglob("*.png"))
     assert metrics["exports"]["keras"]["accuracy"] == metrics["test_accuracy"]
+
+
+def test_at_most_ten_calls_lead_from_a_program_to_the_training(tmp_path, monkeypatch, app):
+    calls = []
+
+    def look(self, logs=None):
+        calls.extend(frame.name for frame in traceback.extract_stack() if OURS in frame.filename)
+        raise ValueError("seen")
+
+    monkeypatch.setattr(Clock, "on_train_begin", look, raising=False)
+    arguments = ("--image-size", 8, "--set-model", "depth=1", "--precision", "float32")
+    code, _, error = app("train", *arguments, "--out", tmp_path / "run")
+    assert (code, "seen" in error) == (1, True)
+    assert "train_run" in calls
+    assert len(calls) <= 10, calls

@@ -96,17 +96,14 @@ def test_a_stopped_run_resumes_to_the_same_weights(pretrained, files, tmp_path):
         def on_epoch_end(self, epoch, logs=None):
             raise KeyboardInterrupt
 
-    run = prepare(settings)
-    fit = run.model.fit
-    run.model.fit = lambda *a, callbacks, **k: fit(*a, callbacks=[*callbacks, Stop()], **k)
     with pytest.raises(KeyboardInterrupt):
-        run.train(verbose=0)
-    resumed = prepare(settings)
-    metrics = resumed.train(verbose=0)
+        train_run(settings, verbose=0, callbacks=[Stop()])
+    metrics = train_run(settings, verbose=0)
     unbroken = json.loads((pretrained / "metrics.json").read_text())
     assert metrics["test_perplexity"] == pytest.approx(unbroken["test_perplexity"], rel=1e-5)
     saved = keras.saving.load_model(pretrained / "model.keras")
-    for ours, theirs in zip(resumed.model.weights, saved.weights, strict=True):
+    resumed = keras.saving.load_model(tmp_path / "run" / "model.keras")
+    for ours, theirs in zip(resumed.weights, saved.weights, strict=True):
         np.testing.assert_allclose(to_numpy(ours), to_numpy(theirs), rtol=1e-4, atol=1e-5)
 
 
@@ -147,11 +144,12 @@ def test_the_best_epoch_is_chosen_on_held_out_training_texts(pretrained, files, 
     given = {"weights": str(pretrained), "task": table}
     changes = {"epochs": 4, "patience": 1, "batch_size": 8, "precision": "float32"}
     changes["learning_rate"] = 0.3  # too high, so that the first epochs are not the worst
-    run = prepare(RunSettings(**given, **changes, validation=0.25, out=str(out)))
+    settings = RunSettings(**given, **changes, validation=0.25, out=str(out))
+    run = prepare(settings)
     everything = prepare(RunSettings(**given)).data
     assert len(run.data.train) + len(run.data.validation) == len(everything.train)
     assert len(run.data.test) == len(everything.test)
-    metrics = run.train(verbose=0)
+    metrics = train_run(settings, verbose=0)
     history = read_table(out / "history.csv")
     scores = [float(row["val_accuracy"]) for row in history]
     assert metrics["best_epoch"] == 1 + int(np.argmax(scores))
@@ -189,7 +187,7 @@ def test_the_program_chooses_a_precision_and_says_how_to_resume(
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("keras_gmlp.runs.run.train_prepared", stop)
+    monkeypatch.setattr("keras_gmlp.runs.run.choose", stop)
     assert program.main(arguments) == 130
     assert "keeps the last checkpoint. The same command resumes the run." in capsys.readouterr().err
 

@@ -177,7 +177,7 @@ def test_restart_trains_anew_and_a_callback_of_the_user_may_end_the_run(run, tmp
 def test_space_asked_for_holds_a_checkpoint(tmp_path, monkeypatch, changes):
     recipe, data = dataclasses.replace(RECIPE, **changes), make_data()
     asked, name = [], "keras_gmlp.training.checkpoints.require_space"
-    monkeypatch.setattr(name, lambda path, size: asked.append(size))
+    monkeypatch.setattr(name, lambda path, size, reserve: asked.append(size))
     checkpoint = RunCheckpoint(tmp_path)
     checkpoint.set_model(model := tiny_model(**recipe.model_arguments()))
     prepare_fit(model, data, recipe, batch_size=8)

@@ -15,6 +15,7 @@ from keras_gmlp.models.language_families import BERT, gMLP
 from keras_gmlp.models.language_model import encoder
 from keras_gmlp.programs import convert
 from keras_gmlp.runs.prepare import prepare
+from keras_gmlp.runs.run import train_run
 from keras_gmlp.runs.settings import RunSettings
 from keras_gmlp.tasks.confidence import Confidence
 from keras_gmlp.weights.bert import load_bert
@@ -193,7 +194,7 @@ def test_fine_tuning_starts_from_each_class(publish, tmp_path, name):
     np.testing.assert_allclose(found, start, atol=1e-5)
     if name != "BertForMaskedLM":  # the others train alike
         return
-    assert run.train(verbose=0)["test_accuracy"] >= 0
+    assert train_run(settings, verbose=0)["test_accuracy"] >= 0
     opened = text_inference.load(tmp_path / "run")
     assert opened.tokenizer.hash == tokenizer.hash
     assert {row["label"] for row in opened.classify("the head")} == {"odd", "even"}

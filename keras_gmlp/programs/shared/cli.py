@@ -60,23 +60,27 @@ class Program:
         options.passed = given[end + 1 :]
         options.given, options.program, options.place, options.code = given, self.name, None, 0
         if self.check:
-            self._hear(self.check, options)
+            with self._usage():
+                self.check(options)
         return options
 
     def __call__(self, arguments=None):
         options = self.parse(arguments)
 
         def work():
-            code = self._hear(self.run, options)
+            with self._usage():
+                code = self.run(options)
             return options.code if code is None else code
 
         if self.start:
             return self.start(self.name, work, options)
         return guarded(self.name, work, self.only_prints)
 
-    def _hear(self, function, options):
+    @contextlib.contextmanager
+    def _usage(self):
+        """Ends the program with exit code 2 and one line if its usage is wrong."""
         try:
-            return function(options)
+            yield
         except UsageError as error:
             self.parser.error(str(error))
 

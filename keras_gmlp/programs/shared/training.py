@@ -30,8 +30,11 @@ TRAINING = f"""\
 """
 
 
-def make_program(name, description, usage, list_runs, train, report, check=None, **settings):
+def make_program(name, description, usage, list_runs, *, introduce, warn, report, **settings):
     """Returns a program that trains the runs of `list_runs(options)`, and reports."""
+    # `introduce(run)` prints what is trained on what, `warn(run)` what speaks against the data;
+    # `begin(options)` works before the first run.
+    check, begin = settings.pop("check", None), settings.pop("begin", None)
 
     def check_all(options):
         if check:
@@ -39,16 +42,10 @@ def make_program(name, description, usage, list_runs, train, report, check=None,
         check_process_options(options)
         options.training = False
 
-    settings |= {
-        "devices": {"type": _count_or_all},
-        "checkpoint_minutes": {"type": _minutes},
-    }
-
-    def train_and_report(options):
-        return report(options, *train_runs(options, train))
-
-    run = functools.partial(run_in_processes, list_runs, train_and_report)
-    return Program(name, description, usage, run, check_all, start=start_processes, **settings)
+    options = {"devices": {"type": _count_or_all}, "checkpoint_minutes": {"type": _minutes}}
+    train = functools.partial(train_runs, begin, introduce, warn, report)
+    run = functools.partial(run_in_processes, list_runs, train)
+    return Program(name, description, usage, run, check_all, start=start_processes, **options)
 
 
 def _count_or_all(text):
@@ -64,12 +61,14 @@ def _minutes(text):
     raise argparse.ArgumentTypeError(f"expected a number above 0; received {text!r}")
 
 
-def train_runs(options, train):
-    """Trains `options.runs`; returns their metrics, and the folder of the run or of all of them."""
+def train_runs(begin, introduce, warn, report, options):
+    """Trains `options.runs` one after another, and reports."""
     import_tensorflow()
+    from keras_gmlp.data.run_folder import Run
+    from keras_gmlp.runs.run import train_run
     from keras_gmlp.training.devices import check_devices, use_devices
     from keras_gmlp.training.precision import choose_precision
-    from keras_gmlp.training.processes import check_agreement
+    from keras_gmlp.training.processes import check_agreement, process_number
     from keras_gmlp.utils.environment import keep_freed_memory
 
     with usage_errors():
@@ -81,14 +80,35 @@ def train_runs(options, train):
             precision = choose_precision(None if options.restart else runs[0].out)
             runs = [settings.with_changes(precision=precision) for settings in runs]
     keep_freed_memory()
-    places = [settings.out for settings in runs]
+
+    def introduce_run(run):
+        if not options.json:
+            introduce(run)
+        new = options.restart or not Run(run.settings.out).complete
+        if new and process_number() == 0:  # the first process looks for all
+            warn(run)
+        options.training = True
+
+    interactive = not options.json and sys.stdout.isatty()  # shows a progress bar
+    shown = {
+        "introduce": introduce_run,
+        "report": (lambda text: None) if options.json else functools.partial(print, flush=True),
+        "verbose": 0 if options.json else 1 if interactive else 2,
+    }
+    given = {name: getattr(options, name) for name in ("restart", "tensorboard")}
+    given |= {"checkpoint_minutes": options.checkpoint_minutes}
+    export = not getattr(options, "no_export", True) and options.folds is None
+    places, results = [settings.out for settings in runs], []
     directory = places[0] if len(places) == 1 else str(Path(places[0]).parent)
     try:
         with use_devices(**devices):
-            results = [train(options, settings) for settings in runs]
+            if begin:
+                begin(options)
+            for settings in runs:
+                results.append(train_run(settings, export, **shown, **given))
     except KeyboardInterrupt:
         raise KeyboardInterrupt(how_to_resume(options, directory, places)) from None
-    return results, directory
+    return report(options, results, directory)
 
 
 def how_to_resume(options, place, directories):
@@ -101,35 +121,6 @@ def how_to_resume(options, place, directories):
         return "stopped; no epoch was finished. The same command starts again."
     command = "The same command" + " without --restart" * options.restart
     return f"stopped; {place} keeps the last checkpoint. {command} resumes the run."
-
-
-def train_run(options, settings, introduce, warn, export=False):
-    """Introduces a run, warns of its data, trains it; returns the metrics."""
-    from keras_gmlp.runs.prepare import prepare
-    from keras_gmlp.runs.run import train_prepared
-    from keras_gmlp.training.processes import process_number
-
-    run = prepare(settings)
-    complete = run.complete and not options.restart
-    if not options.json:
-        introduce(run)
-    if not complete and process_number() == 0:  # the first process looks for all
-        warn(run)
-    options.training = True
-    report = (lambda text: None) if options.json else functools.partial(print, flush=True)
-    interactive = not options.json and sys.stdout.isatty()  # shows a progress bar
-    _, metrics = train_prepared(
-        run,
-        export,
-        report,
-        restart=options.restart,
-        tensorboard=options.tensorboard,
-        checkpoint_minutes=options.checkpoint_minutes,
-        verbose=0 if options.json else 1 if interactive else 2,
-    )
-    if complete:
-        report("this run is complete already; --restart trains it again.")
-    return metrics
 
 
 def warn_of_duplicates(run, unit="images", program="train"):
