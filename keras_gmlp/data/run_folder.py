@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import dataclasses
 import functools
 import hashlib
 import itertools
@@ -105,8 +106,8 @@ class Run:
         except (TypeError, csv.Error):
             raise ValueError(f"{path}: damaged; restore it, or train the run again.") from None
 
-    def data(self, name=None, split=None, columns=None):
-        """Returns the name of data, whether they are the run's, and how to divide them.
+    def data(self, name=None, split=None):
+        """Returns the name of images, whether they are the run's, and how to divide them.
 
         Data that hold at least half of what a run recorded for testing are its own, wherever they
         are. Samples that came later are in none of its splits.
@@ -114,44 +115,57 @@ class Run:
         Args:
             name: Name of the data. Defaults to the run's.
             split: `"all"` to divide nothing.
-            columns: Of texts, the columns that are given, a dict; `None` for images.
 
         Returns:
-            `(name, own, division)`; the last are arguments of `LabelledImages` or of `TextSource`.
+            `(name, own, division)`; the last are arguments of `LabelledImages`.
 
         Raises:
             ValueError: If the run names no data, or others are where its own were. One line.
         """
-        if name is None and "data" not in self.recipe:
-            raise ValueError(f"{self.path}: its data are unknown; give --data.")
-        place = self._find(self.recipe["data"]) if "data" in self.recipe else None
-        chosen = place if name is None else name
-        own, roles = place is not None and same_data(chosen, place), None
-        other = (columns or {}).get("test")  # texts for testing in place of the run's
-        if columns is not None and own:
+        chosen, own = self._choose(name)
+        if self.samples:
+            samples = _list_images(chosen)
+            own, splits = self._find_roles(chosen, samples, split, name is None)
+            if splits is not None:
+                keys = samples if holds_files(chosen) else range(len(samples))
+                return chosen, own, {"roles": dict(zip(keys, splits, strict=True))}
+        if not own:
+            return chosen, own, {}
+        parts = {p: self.recipe[p] for p in PARTS if self.recipe.get(p) is not None}
+        parts = {} if parts == {"fraction": 1} else parts
+        return chosen, own, {"groups": self.recipe.get("groups"), "parts": parts}
+
+    def texts(self, name=None, split=None, columns=None, data_dir=None):
+        """Returns the `TextSource` of texts, and whether they are the run's.
+
+        Args:
+            name, split: As for `data`.
+            columns: The columns that are given, a dict.
+            data_dir: Folder of TFDS.
+
+        Raises:
+            ValueError: See `data`.
+        """
+        chosen, own = self._choose(name)
+        columns = dict(columns or {})
+        other = columns.get("test")  # texts for testing in place of the run's
+        if own:
             names = ("column", "label", "test")
             columns = {**name_columns(*map(self.settings.get, names)), **columns}
             columns |= {"test": self._find(columns["test"])} if "test" in columns else {}
+        source = TextSource(chosen, columns, data_dir=data_dir)
         if self.samples and other:
-            self._find_roles(other, {**columns, "test": None}, "all")  # for its warning
+            own, tested = False, TextSource(other, {**columns, "test": None})
+            self._find_roles(other, _read_texts(tested)[1], "all", False)  # for its warning
         elif self.samples:
-            own, roles = self._find_roles(chosen, columns, split)
-            if name is None and not own:
-                raise ValueError(
-                    f"{self.path}: {printable(chosen)} does not hold the data of the run, which "
-                    "were moved or changed; give them with --data."
-                )
-        own, division = own and not other, {} if columns is None else {"columns": columns}
-        if own and roles is not None:
-            division["roles"] = roles
-        elif own and columns is None:
-            parts = {p: self.recipe[p] for p in PARTS if self.recipe.get(p) is not None}
-            parts = {} if parts == {"fraction": 1} else parts
-            division |= {"groups": self.recipe.get("groups"), "parts": parts}
-        elif own:
-            shares = {"held_out": "hold_out", "validation": "validation"}
-            division |= {name: self.settings.get(option, 0.0) for name, option in shares.items()}
-        return chosen, own, division
+            read, texts = _read_texts(source)
+            own, splits = self._find_roles(chosen, texts, split, name is None)
+            roles = None if splits is None else dict(enumerate(splits))
+            return dataclasses.replace(source, roles=roles, read=read), own
+        if own and not other:
+            held_out, validation = (self.settings.get(n, 0.0) for n in ("hold_out", "validation"))
+            source = dataclasses.replace(source, held_out=held_out, validation=validation)
+        return source, own and not other
 
     def load_images(self, image_shape, name=None, fit="crop"):
         """Returns the images of the run, or others, an `ImageData` that is divided as its own."""
@@ -160,27 +174,39 @@ class Run:
         data = load(canonical_name(name), tuple(size), None, channels, fit=fit, **division)
         return divide_training(data, **parts, groups=division.get("groups"))
 
+    def _choose(self, name):
+        """Returns the name of data, by default the run's, and if it is that of the run's data."""
+        if name is None and "data" not in self.recipe:
+            raise ValueError(f"{self.path}: its data are unknown; give --data.")
+        place = self._find(self.recipe["data"]) if "data" in self.recipe else None
+        chosen = place if name is None else name
+        return chosen, place is not None and same_data(chosen, place)
+
     def _find(self, name):
         """Returns the path of data that the run names, from any folder."""
         place = self.recipe.get("places", {}).get(str(find_path(name)), name)
         return place if os.path.exists(place) and not same_data(name, place) else name
 
-    def _find_roles(self, name, columns, split):
-        """Returns whether data are the run's, and by path or place the recorded split."""
-        samples = _list_all(name, columns)
+    def _find_roles(self, name, samples, split, required):
+        """Returns whether data are the run's, and the recorded split of each sample, if asked."""
         rows = _describe(samples, find_path(name))
         found = self._find_splits(rows)
         tested = {row.hash for row in self.samples if row.split == "test"}
         own = 2 * len(tested.intersection(digest for _, digest in rows)) >= len(tested)
+        if required and not own:
+            raise ValueError(
+                f"{self.path}: {printable(name)} does not hold the data of the run, which were "
+                "moved or changed; give them with --data."
+            )
         if not own or split == "all":
             self._warn_of_trained(name, found)
-        elif new := found.count(None):
+            return own, None
+        if new := found.count(None):
             warn(
                 f"{printable(name)}: left out {new:,} of {len(found):,} samples, which "
                 f"{self.path} had neither for training nor for testing."
             )
-        keys = samples if columns is None and holds_files(name) else range(len(samples))
-        return own, dict(zip(keys, found, strict=True)) if own and split != "all" else None
+        return own, found
 
     def _find_splits(self, rows):
         """Returns the recorded split of each sample by name and hash, or by hash; or `None`."""
@@ -198,11 +224,15 @@ class Run:
                 f"{len(found):,} samples, so figures on them are too good."
             )
 
-    def warn_of_files(self, name, files):
-        """Warns if the run was trained on image files, which another run held out."""
+    def warn_of(self, name, samples):
+        """Warns if the run was trained on samples of data, which another run held out.
+
+        Args:
+            name: Name of the data.
+            samples: Texts, or paths of image files as bytes.
+        """
         if self.samples:
-            rows = _describe([os.fsencode(file) for file in files], find_path(name))
-            self._warn_of_trained(name, self._find_splits(rows))
+            self._warn_of_trained(name, self._find_splits(_describe(samples, find_path(name))))
 
 
 def record_samples(data):
@@ -239,16 +269,22 @@ def _list_samples(split):
     return getattr(split, "paths", getattr(split, "texts", ()))
 
 
-def _list_all(name, columns):
-    """Returns the samples of data by name; of texts, which have columns, the texts."""
+def _list_images(name):
+    """Returns the samples of images by name, as `_list_samples` does."""
     path = find_path(name)
-    if columns is not None:
-        return read_all(TextSource(str(name), columns))[0].texts if path.exists() else []
     if holds_files(name):
         return [file for file, _ in list_images(path, "all")[1]]
     if name == "digits" or not is_packed(path):
         return []
     return [sample for split in load_packed(path).splits().values() for sample in split.stored()]
+
+
+def _read_texts(source):
+    """Returns what `read_all` reads, or `None` of a set by name, and the texts."""
+    if not source.path.exists():
+        return None, []
+    read = read_all(source)
+    return read, read[0].texts
 
 
 def _describe(samples, path):

@@ -8,13 +8,11 @@ import numpy as np
 from keras_gmlp.data.images.folder import OTHER, open_other
 from keras_gmlp.data.images.label_sets import refuse_several
 from keras_gmlp.data.run_folder import Run
-from keras_gmlp.data.text.chosen_splits import TextSource
 from keras_gmlp.evaluation.images import no_known_class, read_logits
 from keras_gmlp.evaluation.labelled import BATCH, LabelledImages
 from keras_gmlp.inference import images as inference
 from keras_gmlp.inference import text as texts_inference
 from keras_gmlp.inference.card_update import find_models, read_any_card, update_card
-from keras_gmlp.models.saved import model_path
 from keras_gmlp.tasks.confidence import (
     TEMPERATURE,
     THRESHOLD,
@@ -36,7 +34,7 @@ from keras_gmlp.utils.card import read_card
 from keras_gmlp.utils.environment import require
 from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.files import directory_lock, write_json
-from keras_gmlp.utils.shipped import find_shipped
+from keras_gmlp.utils.sources import find_model
 
 
 def calibrate_run(directory, data=None, split=None, reject=0.05, data_dir=None):
@@ -74,10 +72,8 @@ def calibrate_run(directory, data=None, split=None, reject=0.05, data_dir=None):
     if reject is not None and not 0 <= reject < 1:
         raise ValueError(f"reject must be in [0, 1); received {reject}.")
     require("sklearn", "calibration", "demo")
-    directory = Path(find_shipped(directory))
+    directory, _ = find_model(directory, ("run",))
     files = find_models(directory)
-    if not files:
-        model_path(directory)  # raises the error of a folder without a model
     with directory_lock(directory):
         cards = {path: read_any_card(path) for path in files}
         task = find_task(cards[files[0]].get("task"))
@@ -96,10 +92,10 @@ def calibrate_run(directory, data=None, split=None, reject=0.05, data_dir=None):
 
 def find_outdated(directory):
     """Returns the names of files that compute probabilities, perhaps with another temperature."""
-    directory = Path(find_shipped(directory))
+    directory, _ = find_model(directory, ("run",))
     if not (directory / "model.keras").exists():  # of a text model only the .tflite may be there
         return []
-    current = read_card(model_path(directory)).get(TEMPERATURE)
+    current = read_card(directory / "model.keras").get(TEMPERATURE)
     outdated = ["saved_model"] if (directory / "saved_model").exists() else []
     for path in directory.glob("model*.tflite"):
         card = read_card(path)
@@ -108,19 +104,18 @@ def find_outdated(directory):
     return outdated
 
 
-def _choose_data(directory, data, split, kind, columns=None):
-    """Returns what `Run.data` does; refuses all images, or texts, of the run itself."""
-    found = Run(directory).data(data, split, columns)
-    if found[1] and split == "all":
+def _refuse_own(name, own, split):
+    """Raises a `ValueError` if data are all of the run's own."""
+    if own and split == "all":
         raise ValueError(
-            f"{printable(found[0])}: the run was trained on some of these {kind}; give --split "
-            f"validation or test, or other {kind} with --data."
+            f"{printable(name)}: the run was trained on some of these data; give --split "
+            "validation or test, or other data with --data."
         )
-    return found
 
 
 def _open_images(directory, data, split, data_dir):
-    name, own, division = _choose_data(directory, data, split, "images")
+    name, own, division = Run(directory).data(data, split)
+    _refuse_own(name, own, split)
     split = split or ("validation" if own else "all")
     try:
         images = LabelledImages(name, split, data_dir, **division)
@@ -139,7 +134,7 @@ def _open_images(directory, data, split, data_dir):
 
 def _measure_images(directory, data, split, data_dir, reject):
     """Fits both values to images and returns the result of `calibrate_run`."""
-    classifier = inference.load(model_path(directory))
+    classifier = inference.load(find_model(directory, ("keras",))[0])
     if classifier.thresholds is not None:
         raise ValueError(
             f"{directory}: gives any number of labels for an image, by thresholds; calibration "
@@ -180,26 +175,26 @@ def _measure_texts(directory, data, split, data_dir, reject):
         raise ValueError(f"{directory}: {task.kind}; calibration requires a classifier.")
     if split not in (None, "validation", "test", "all"):
         raise ValueError(f"split is {split!r}; expected validation, test or all.")
-    name, own, division = _choose_data(directory, data, split, "texts", {})
+    run = Run(directory)
+    source, own = run.texts(data, split, data_dir=data_dir)
+    _refuse_own(source.name, own, split)
     if split == "validation" and not own:
         raise ValueError(
-            f"{printable(name)}: not the data of the run, so that none of its texts are held out; "
-            "give --split test or --split all."
+            f"{printable(source.name)}: not the data of the run, so that none of its texts are "
+            "held out; give --split test or --split all."
         )
     if own and split in (None, "validation"):
-        settings = Run(directory).settings
+        settings = run.settings
         if not (settings.get("hold_out") or settings.get("validation")):
             raise ValueError(
                 f"{directory}: held no texts out; give labelled texts that it was not trained on "
                 "with --data FILE, --split test, or train it again with --validation 0.1."
             )
-        split = (
-            "validation" if settings.get("validation") else "test"
-        )  # which held-out texts replace
-    source = TextSource(name, data_dir=data_dir, **division)
+        # Held-out texts replace the test texts.
+        split = "validation" if settings.get("validation") else "test"
     samples, chosen = task.load_samples([model], source, split)
     texts, logits, scorer, _ = task.read_logits(model, samples)
-    result = {"data": name, "split": chosen["split"], "texts": len(texts)}
+    result = {"data": source.name, "split": chosen["split"], "texts": len(texts)}
     return {**result, **_fit(logits.astype("float64"), scorer.places[texts.labels], reject)}
 
 

@@ -9,28 +9,19 @@ from keras_gmlp.tasks.scores import Predictions
 from keras_gmlp.utils.files import write_json
 
 
-def evaluate_texts(
-    models,
-    name,
-    split=None,
-    *,
-    columns=None,
-    held_out=0.0,
-    validation=0.0,
-    roles=None,
-    data_dir=None,
-    limit=None,
-):
+def evaluate_texts(models, source, split=None, limit=None):
     """Scores text models of one task on the same data.
 
-    Texts of a class that a model does not know are left out for all models.
+    Texts of a class that a model does not know are left out for all models. Warns if a run of a
+    model after the first was trained on the texts.
 
     Args:
         models: A list of `inference.TextModel`.
-        name: For classifiers, labelled texts as `load_text` takes them; for language models, a text
-            file or the folder of a prepared corpus, whose validation text is taken.
-        split, columns, held_out, validation, roles, data_dir: The part of the data, as
-            `apps/evaluate_text.py` chooses it. Language models take none of them.
+        source: For classifiers, labelled texts as `load_text` takes them; for language models, a
+            text file or the folder of a prepared corpus, whose validation text is taken. Or a
+            `data.text.chosen_splits.TextSource`, which says how they are divided.
+        split: `"test"`, `"train"`, `"validation"` or `"all"` of labelled texts. Defaults to their
+            test texts, or all if none are marked.
         limit: Number of texts or windows of text, drawn with a fixed seed. Defaults to all.
 
     Returns:
@@ -48,14 +39,20 @@ def evaluate_texts(
     task = find_task(models[0].task)
     for model in models:
         model.require(task.method)
-    source = TextSource(name, columns, held_out, data_dir, validation, roles)
+    source = source if isinstance(source, TextSource) else TextSource(source)
     samples, entries = task.load_samples(models, source, split, limit)
     rows, predictions = [], []
     for model in models:
         scores, found = task.score(model, samples)
         rows.append({"model": str(model.path), **scores})
         predictions.append(found)
-    report = {"data": str(name), "split": split, "task": task.name, **entries, "models": rows}
+    report = {
+        "data": str(source.name),
+        "split": split,
+        "task": task.name,
+        **entries,
+        "models": rows,
+    }
     return report, predictions[0]
 
 

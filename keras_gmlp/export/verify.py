@@ -10,7 +10,6 @@ import numpy as np
 
 from keras_gmlp.data.batches.host import arrays
 from keras_gmlp.data.run_folder import Run
-from keras_gmlp.data.text.chosen_splits import TextSource
 from keras_gmlp.export.formats import (
     FORMATS,
     ExportOptions,
@@ -23,13 +22,13 @@ from keras_gmlp.inference import images as inference
 from keras_gmlp.inference import text as text_inference
 from keras_gmlp.inference.latency import measure_latencies, time_calls
 from keras_gmlp.models.folding import fold
-from keras_gmlp.models.saved import model_path
 from keras_gmlp.tasks.classifier import DECISION
 from keras_gmlp.tasks.confidence import TEMPERATURE, Confidence
 from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.training.model_card import write_model_card
 from keras_gmlp.utils.card import read_card
 from keras_gmlp.utils.files import directory_lock, remove_leftovers, write_json
+from keras_gmlp.utils.sources import find_model
 
 CALIBRATION = 500  # training images that determine the ranges of the integers
 OWN = ("task", "tokenizer", "labels", "length")  # entries of a text card that each export writes
@@ -41,7 +40,8 @@ def export_run(
     """Exports the `model.keras` in the folder of a run, checks each file and records the result.
 
     Args:
-        directory: Folder of the run, as `training.train` writes it.
+        directory: Folder of the run, as `training.train` writes it, or the name of an included
+            model.
         formats: Keys of `FORMATS`. Defaults to those of `DEFAULT_FORMATS` whose requirements are
             met.
         data: The `ImageData` whose test split checks the files and whose training split
@@ -69,15 +69,15 @@ def export_run(
         >>> export_run(folder, ["saved_model"])  # with data=..., what the checks measured
         {}
     """
-    directory = Path(directory)
-    card = read_card(model_path(directory))
+    path, _ = find_model(directory, ("keras",))
+    directory, card = path.parent, read_card(path)
     is_text = find_task(card.get("task")).domain == "texts"
     if is_text and (folded or tflite_batch != 1):
         raise ValueError(f"{directory}: a text model; --fold and --batch are for images.")
     with directory_lock(directory):
         remove_leftovers(directory, "|".join(map(re.escape, FORMATS.values())))
         open_source = _open_texts if is_text else _open_images
-        source = open_source(directory, card, data, formats)
+        source = open_source(path, card, data, formats)
         source.options = dataclasses.replace(source.options, tflite_batch=tflite_batch)
         if folded:
             source.model = fold(source.model)
@@ -93,8 +93,8 @@ def export_run(
 
 def load_check_data(directory, name=None):
     """Returns the data that `export_run` checks files with: a run's own, or others by name."""
-    path, run = model_path(directory), Run(directory)
-    card = read_card(path)
+    path, _ = find_model(directory, ("keras",))
+    run, card = Run(path), read_card(path)
     task = find_task(card.get("task"))
     if task.domain == "texts":
         # The name of a prepared text does not say where it is.
@@ -102,8 +102,7 @@ def load_check_data(directory, name=None):
             raise ValueError(
                 f"{directory}: give --data FILE, a text to check the files with, or --no-check."
             )
-        name, _, division = run.data(name, columns={})
-        return task.load_check_samples(text_inference.load(path), TextSource(name, **division))
+        return task.load_check_samples(text_inference.load(path), run.texts(name)[0])
     name = name or (None if "data" in run.recipe else card.get("data"))
     shape = run.recipe.get("image_shape") or inference.load(path).image_shape
     return run.load_images(shape, name, card.get("fit", "crop"))
@@ -122,15 +121,14 @@ class _Source:
         self.model = self.opened.model  # to export, perhaps folded
 
 
-def _open_images(directory, own, data, formats):
-    path = directory / "model.keras"
-    source, run = inference.load(path), Run(directory)
+def _open_images(path, own, data, formats):
+    source, run = inference.load(path), Run(path)
     recipe, metrics = run.recipe, run.metrics
     task = find_task(own.get("task"))
     several = source.thresholds is not None  # their cards name no task
     headline = "mean_average_precision" if several else task.headline
     if recipe and f"test_{headline}" not in metrics:
-        raise ValueError(f"{directory}: this run is not complete; finish it with apps/train.py.")
+        raise ValueError(f"{run.path}: this run is not complete; finish it with apps/train.py.")
     calibration = samples = truth = None
     if data is not None:
         samples, truth = task.check_samples(source, data)
@@ -146,11 +144,11 @@ def _open_images(directory, own, data, formats):
     return _Source(source, options, samples, truth)
 
 
-def _open_texts(directory, own, data, formats):
-    run = Run(directory)
+def _open_texts(path, own, data, formats):
+    run = Run(path)
     if run.recipe and not run.complete:
-        raise ValueError(f"{directory}: this run is not complete; finish it with train_text.py.")
-    source, task = text_inference.load(directory / "model.keras"), find_task(own["task"])
+        raise ValueError(f"{run.path}: this run is not complete; finish it with train_text.py.")
+    source, task = text_inference.load(path), find_task(own["task"])
     card = {name: value for name, value in own.items() if name not in OWN}
     options = text_options(task, source.tokenizer, source.length, source.labels, card)
     samples, truth = (None, None) if data is None else data

@@ -12,31 +12,18 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.models.saved import (
-    damaged_error,
-    load_model,
-    require_inputs,
-    require_readable,
-)
+from keras_gmlp.models.saved import damaged_error, load_model, require_inputs
 from keras_gmlp.tasks.registry import TEXT_TASKS, find_task
 from keras_gmlp.utils.card import from_members, read_card, require_undamaged
-from keras_gmlp.utils.errors import first_of, naming_errors
-from keras_gmlp.utils.files import why_missing
+from keras_gmlp.utils.errors import naming_errors
 from keras_gmlp.utils.labels import read_labels
 from keras_gmlp.utils.parsers import open_interpreter
-from keras_gmlp.utils.shipped import find_shipped, suggest_shipped
-
-EXPECTED = (
-    "expected a .tflite, .keras or .onnx file, the folder of a SavedModel or of a run, or the name "
-    "of an included model; published weights load with keras_gmlp.weights.load"
-)
+from keras_gmlp.utils.sources import FILES, find_model
 
 DEFAULT_SIGNATURE = "serving_default"  # of a .tflite file, to logits
 # The second one, from an image to the vector before the head, or from a text to its vector. The
 # converter sorts them by name, and the interpreter runs the first.
 FEATURES_SIGNATURE = "serving_features"
-FEATURES_FILE = "model_features.tflite"  # with that signature, in the folder of a run
-PREFERRED = ("model.tflite", FEATURES_FILE, "model.keras", "saved_model")  # in the folder of a run
 BATCH = 32  # texts that Keras takes at a time
 
 
@@ -69,42 +56,17 @@ def open_model(path, threads=None):
     """Opens a file, or the best one in the folder of a run, as an `Opened`."""
     threads = threads or min(4, os.cpu_count() or 1)
     try:
-        path = find_file(path)
-        if path.is_dir():
+        path, kind = find_model(path, tuple(FILES))
+        if kind == "saved_model":
             return _open_saved_model(path)
-        if path.suffix == ".tflite":
-            return _open_tflite(path, threads)
-        if path.suffix == ".onnx":
+        if kind == "onnx":
             return _open_onnx(path, threads)
+        if kind != "keras":
+            return _open_tflite(path, threads)
         model = load_model(path, compile=False)
         return open_keras(model, path, read_labelled_card(path))
     except PermissionError:
         raise ValueError(f"{path}: no permission to read it.") from None
-
-
-def find_file(path):
-    """Returns the path of a model: a file, or the best one in the folder of a run."""
-    if not str(path):
-        raise ValueError(f"'': an empty path; {EXPECTED}.")
-    path = Path(find_shipped(path))
-    if path.is_dir() and not (path / "saved_model.pb").exists():
-        found = [path / name for name in PREFERRED if (path / name).exists()]
-        if not found:
-            runs = sorted({p.parent.name for name in PREFERRED for p in path.glob(f"*/{name}")})
-            way = "Is the training run complete?"
-            if runs:
-                way = f"Give one of the folders in it: {first_of(runs, 10, 'or')}."
-            raise ValueError(
-                f"{path}: no model in this folder; expected one of {', '.join(PREFERRED)}. {way}"
-            )
-        path = found[0]
-    if not path.exists():
-        missing = why_missing(path, "model file or folder")
-        raise ValueError(f"{path}: {missing}; {EXPECTED}.{suggest_shipped(path)}")
-    require_readable(path)
-    if not path.is_dir() and path.suffix not in (".tflite", ".onnx", ".keras"):
-        raise ValueError(f"{path}: unknown kind of model; {EXPECTED}.")
-    return path
 
 
 def read_labelled_card(path, card=None):

@@ -2,18 +2,17 @@
 
 import os
 import threading
-from pathlib import Path
 
 import numpy as np
 
 from keras_gmlp.data.text.tokenizer import encode_rows
-from keras_gmlp.inference.opening import FEATURES_FILE, FEATURES_SIGNATURE, open_keras
+from keras_gmlp.inference.opening import FEATURES_SIGNATURE, open_keras
 from keras_gmlp.models.saved import require_finite
 from keras_gmlp.tasks.text_model import TextModel
 from keras_gmlp.utils.errors import check_text, printable
 from keras_gmlp.utils.parsers import open_interpreter
-from keras_gmlp.utils.progress import ProgressBar, map_in_threads
-from keras_gmlp.utils.shipped import find_shipped
+from keras_gmlp.utils.progress import map_in_threads
+from keras_gmlp.utils.sources import FEATURES_FIRST, find_model
 
 TOGETHER = 64  # images, or texts, that a model takes at a time
 
@@ -26,11 +25,9 @@ def find_features(source):
 
     Returns:
         The path of the folder's model_features.tflite, which requires no Keras, or else of its
-        model.keras; any other source as it is.
+        model.keras; of other sources what `find_model` finds.
     """
-    folder = Path(find_shipped(source))
-    files = [folder / FEATURES_FILE, folder / "model.keras"]
-    return next((path for path in files if path.is_file()), source)
+    return find_model(source, FEATURES_FIRST)[0]
 
 
 def make_embedder(classifier):
@@ -88,35 +85,19 @@ def embed_texts(model, texts):
     """
     if isinstance(texts, str):
         return embed_texts(model, [texts])[0]
-    ids = encode_texts(model, texts)
-    with ProgressBar("reading texts", len(ids)) as progress:
-        vectors = embed_rows(make_embedder(model), ids, progress.show)
-    return require_finite(vectors, model.path, "vectors")
-
-
-def encode_texts(model, texts):
-    """Returns the token ids of texts at a model's length; one warning for all that were cut."""
     texts = list(texts)
     if not texts:
         raise ValueError("received no texts; expected at least one.")
     if not all(check_text(text).strip() for text in texts):
         raise ValueError("the text is empty; expected at least a word.")
-    token_ids, cut = encode_rows(model.tokenizer, texts, model.length)
+    ids, cut = encode_rows(model.tokenizer, texts, model.length)
     if cut:
         model.warn(
             f"texts with more than the {model.length} tokens that the model takes: {cut:,}; the "
             "rest of them was cut."
         )
-    return token_ids
-
-
-def embed_rows(embed, ids, report=lambda done: None):
-    """Returns the vectors of token ids, computed in batches."""
-    parts = []
-    for start in range(0, len(ids), TOGETHER):
-        parts.append(embed(ids[start : start + TOGETHER]))
-        report(min(start + TOGETHER, len(ids)))
-    return np.concatenate(parts)
+    vectors = embed_all(make_embedder(model), lambda row: row, ids, "reading texts")
+    return require_finite(vectors, model.path, "vectors")
 
 
 def find_similar_texts(model, query, texts, top=15):
@@ -178,7 +159,7 @@ def find_similar(classifier, query, paths, top=15, report=lambda error: None):
             errors[path] = error
             return np.zeros(classifier.image_shape, "uint8")
 
-    found = embed_files(embed, read, [query, *paths])
+    found = embed_all(embed, read, [query, *paths])
     query_vector, *vectors = require_finite(found, classifier.path, "features")
     readable = [i for i, path in enumerate(paths) if path not in errors]
     for path in paths:
@@ -188,12 +169,12 @@ def find_similar(classifier, query, paths, top=15, report=lambda error: None):
     return [(paths[readable[i]], similarity) for i, similarity in nearest.items()]
 
 
-def embed_files(embed, read, paths):
-    """Computes the vectors of image files, with a progress bar."""
+def embed_all(embed, read, samples, job="reading features"):
+    """Computes the vectors of samples, such as image files, with a progress bar."""
     rows, chunk = [], []
-    for number, image in enumerate(map_in_threads(read, paths, "reading features"), 1):
-        chunk.append(image)
-        if len(chunk) == TOGETHER or number == len(paths):
+    for number, row in enumerate(map_in_threads(read, samples, job), 1):
+        chunk.append(row)
+        if len(chunk) == TOGETHER or number == len(samples):
             rows.append(embed(np.array(chunk)))
             chunk = []
     return np.concatenate(rows)

@@ -76,7 +76,7 @@ def check_folder(root, min_images=10, embed=None):
         root: Path of a folder of class folders, or of a table, as `data.load` takes it.
         min_images: Smallest number of readable pictures of a class that is not reported.
         embed: Function from paths to features `(pictures, features)`, by which labels are judged;
-            see `inference.similarity.embed_files`. Defaults to colours and edges of the thumbnails.
+            see `inference.similarity.embed_all`. Defaults to colours and edges of the thumbnails.
 
     Returns:
         A `Report`.

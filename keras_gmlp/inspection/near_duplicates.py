@@ -153,11 +153,14 @@ def _correlation(wholes, parents, deviations, cuts):
     return (products / deviations).max(axis=(-2, -1))
 
 
-def find_duplicates(data, patience=PATIENCE):
-    """Finds test texts that are training texts, or test images whose files are of training ones."""
-    if hasattr(data.train, "texts"):
-        known = set(data.train.texts)
-        return {text: text for text in data.test.texts if text in known}
+def find_equal_texts(data):
+    """Returns the test texts that are training texts, a list."""
+    known = set(data.train.texts)
+    return [text for text in data.test.texts if text in known]
+
+
+def find_equal_files(data, patience=PATIENCE):
+    """Returns the files of test images that are equal to one of a training image, with that."""
     end = time.monotonic() + patience
     train, test = (map(os.fsdecode, getattr(s, "paths", ())) for s in (data.train, data.test))
     by_size = collections.defaultdict(list)

@@ -1,65 +1,14 @@
 """Opens saved Keras models."""
 
-import contextlib
 import os
 import zipfile
-from pathlib import Path
 
 import numpy as np
 
 from keras_gmlp.utils.errors import is_out_of_memory
-from keras_gmlp.utils.files import FULL, read_json, require_bounded, why_missing
+from keras_gmlp.utils.files import FULL, require_bounded
 from keras_gmlp.utils.parsers import check_weights
-from keras_gmlp.utils.shipped import find_shipped, is_shipped, suggest_shipped
-
-EXPECTED = "expected a .keras file, the folder of a run or the name of an included model"
-
-# The program that trains images or texts, and a folder as it leaves one, for errors.
-TRAINERS = {
-    "image": ("apps/train.py", "saved_models/gmlp_n4_32-cifar10"),
-    "text": ("apps/train_text.py", "saved_models/amlp_nano-wiki"),
-}
-
-
-def model_path(directory, kind="image"):
-    """Returns the path of the `.keras` file in the folder of a training run."""
-    program, example = TRAINERS[kind]
-    if not str(directory):  # an unset variable of a shell
-        raise ValueError(f"'': an empty path; expected the folder of a run of {program}.")
-    directory = Path(find_shipped(directory))
-    path = directory / "model.keras"
-    if path.exists():
-        return path
-    with contextlib.suppress(ValueError, OSError):  # a damaged recipe has its own error elsewhere
-        recipe = read_json(directory / "recipe.json")
-        if isinstance(recipe, dict) and "tokenizer" in recipe:
-            program, _ = TRAINERS["text"]
-    if not directory.exists():
-        missing, suggested = why_missing(directory, "folder"), suggest_shipped(directory)
-        wanted = f"expected the folder of a run of {program}, such as {example}"
-        reason = f"{missing}; {wanted}.{suggested}"
-    elif not directory.is_dir():
-        reason = f"a file; expected the folder of a run of {program}."
-    elif is_shipped(directory):
-        reason = (
-            "has no model.keras, only a model.tflite; expected both. Its README.md shows how to "
-            "train the model again."
-        )
-    elif (directory / "metrics.json").exists():
-        reason = f"the model.keras of this run is missing; train it again with {program} --restart."
-    elif (directory / "recipe.json").exists():
-        reason = f"this run is not complete; finish it with {program}."
-    else:
-        reason = f"no model.keras in this folder; expected the folder of a run of {program}."
-    raise ValueError(f"{directory}: {reason}")
-
-
-def require_readable(path):
-    """Raises a `ValueError` that is clearer than what a runtime reports."""
-    if path.exists() and not (path.is_file() or path.is_dir()):  # reading a pipe would block
-        raise ValueError(f"{path}: neither a file nor a folder.")
-    if not os.access(path, os.R_OK):
-        raise ValueError(f"{path}: no permission to read it.")
+from keras_gmlp.utils.sources import find_model
 
 
 def load_model(path, compile=True):  # noqa: A002 (Keras' name)
@@ -84,13 +33,7 @@ def load_model(path, compile=True):  # noqa: A002 (Keras' name)
         >>> model.output_shape
         (None, 10)
     """
-    if not str(path):
-        raise ValueError(f"'': an empty path; {EXPECTED}.")
-    path = Path(find_shipped(path))
-    if path.is_dir():
-        path = model_path(path)
-    if not path.exists():
-        raise ValueError(f"{path}: {why_missing(path)}; {EXPECTED}.{suggest_shipped(path)}")
+    path, _ = find_model(path, ("keras",))
     try:
         import keras  # registers the classes of this package
 
@@ -103,7 +46,6 @@ def load_model(path, compile=True):  # noqa: A002 (Keras' name)
         ) from None
 
     require_settings()
-    require_readable(path)
     if not zipfile.is_zipfile(path):  # Keras would report a missing file
         raise damaged_error(path, "not a zip archive, which a .keras file is")
     try:

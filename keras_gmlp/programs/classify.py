@@ -4,7 +4,6 @@ import json
 
 from keras_gmlp.programs.shared import cli
 from keras_gmlp.utils.errors import printable
-from keras_gmlp.utils.labels import show_labels
 
 UNKNOWN = "not one of the classes I know"
 
@@ -46,8 +45,8 @@ def classify(options):
     cli.answer_each(
         options,
         list_images(options),
-        lambda path: predict(classifier, path, options),
-        lambda path, found: show(path, found[0], options.json, found[1]),
+        lambda path: predict(classifier, path, options.top),
+        lambda path, answer: show(path, answer, classifier, options.json),
     )
 
 
@@ -62,34 +61,30 @@ def list_images(options):
             cli.fail(options, error)
 
 
-def predict(classifier, path, options):
-    """Returns the predictions for an image, a list of dicts for JSON, and if it is known."""
-    thresholds = classifier.thresholds
-    answer = classifier.answer(path, options.top if thresholds is None else len(thresholds))
-    pairs = answer.predictions
-    names = dict(zip(show_labels(classifier.labels), classifier.labels, strict=True))
-    rows = [{"label": names[shown], "probability": round(p, 6)} for shown, p in pairs]
-    if thresholds is not None:
-        for row, applies in zip(rows, classifier.apply_thresholds(pairs), strict=True):
-            row["applies"] = applies
-    return rows, answer.known
+def predict(classifier, path, top):
+    """Returns the `Answer` for an image, of a model of several labels with all of them."""
+    return classifier.answer(path, top if classifier.thresholds is None else len(classifier.labels))
 
 
-def show(path, predictions, as_json, known=None):
+def show(path, answer, classifier, as_json):
+    rows, thresholds = [], classifier.thresholds
+    for index, (name, probability) in zip(answer.classes, answer.predictions, strict=True):
+        row = {"label": classifier.labels[index] if as_json else name}
+        row["probability"] = round(probability, 6)
+        if thresholds is not None:
+            row["applies"] = probability >= thresholds[index]
+        rows.append(row)
     if as_json:
-        calibrated = {} if known is None else {"known": known}
-        print(json.dumps({"file": str(path), "predictions": predictions, **calibrated}), flush=True)
+        known = {} if answer.known is None else {"known": answer.known}
+        print(json.dumps({"file": str(path), "predictions": rows, **known}), flush=True)
         return
     print(printable(path))
-    if known is False:
+    if answer.known is False:
         print(f"  {UNKNOWN}")
         return
-    predictions = [
-        (row["label"], row["probability"]) for row in predictions if row.get("applies", True)
-    ]
-    if predictions:
-        labels, shares = zip(*predictions, strict=True)
-        cli.print_bars(show_labels(labels), shares)
+    shown = [(row["label"], row["probability"]) for row in rows if row.get("applies", True)]
+    if shown:
+        cli.print_bars(*zip(*shown, strict=True))
     else:
         print("  no label")
 

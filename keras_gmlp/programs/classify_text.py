@@ -2,7 +2,6 @@
 
 from keras_gmlp.programs.shared import text_options as shared
 from keras_gmlp.programs.shared.cli import UsageError, answer_each, print_bars
-from keras_gmlp.utils.labels import show_labels
 
 DEFAULT = shared.MODELS / "amlp_nano-sst2"
 
@@ -49,8 +48,8 @@ def classify(options):
 
 def show(text, pair, found, labels):
     if labels:  # as JSON, with the names of labels.txt
-        names = dict(zip(show_labels(labels), labels, strict=True))
-        found = [{**row, "label": names[row["label"]]} for row in found]
+        for row in found:
+            row["label"] = labels[row.pop("index")]
         second = {} if pair is None else {"pair": pair}
         shared.print_json(text=text, **second, predictions=shared.rounded(found))
         return

@@ -57,6 +57,7 @@ def convert(options):
         lookup(options.preset)
     if os.environ.get("KERAS_BACKEND", "tensorflow") == "tensorflow":
         cli.import_tensorflow()
+    from keras_gmlp.utils.sources import TRAINABLE, find_model
     from keras_gmlp.weights.files import short_name
     from keras_gmlp.weights.text_folder import is_text_model
 
@@ -72,7 +73,7 @@ def convert(options):
         path = path if path.suffix == ".keras" else path / "model.keras"
         if path.exists() or path.with_name("recipe.json").exists():
             raise ValueError(f"{path.parent}: holds a model already; give another --out.")
-    if not is_text_model(options.source):
+    if not is_text_model(*find_model(options.source, TRAINABLE)):
         return convert_images(options, size, path)
     if options.preset or size:
         raise ValueError(

@@ -85,12 +85,16 @@ def run(options):
     if not (Path(options.data).exists() or options.data == "digits"):
         cli.import_tensorflow()  # which the search for a data set by name imports
     division = Run(options.models[0]).data(options.data, options.split)[2]  # if it is in a run
-    if options.groups is not None and "roles" not in division:
+    if options.groups is not None:
+        if "roles" in division:
+            raise ValueError(
+                f"--groups: {options.models[0]} recorded which images it held out; leave it out."
+            )
         division = {"groups": options.groups}
     images = LabelledImages(options.data, options.split, **division)
     if holds_files(options.data) and options.split in ("test", "validation"):
         for model in options.models[1:]:
-            Run(model).warn_of_files(options.data, images.names)
+            Run(model).warn_of(options.data, [*map(os.fsencode, images.names)])
     classifiers = [cli.load_classifier(model) for model in options.models]
     if options.out:  # here, so that a useless path fails before the work
         Path(options.out).mkdir(parents=True, exist_ok=True)

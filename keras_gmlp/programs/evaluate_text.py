@@ -63,10 +63,10 @@ def run(options):
         models = [text_inference.load(path) for path in options.models]
     task = find_task(models[0].task)
     check_task(options, task)
-    part = choose_part(options) if "split" in task.choices else {}
-    report, predictions = text_evaluation.evaluate_texts(
-        models, options.data, limit=options.limit, **part
-    )
+    source, split = options.data, None
+    if "split" in task.choices:
+        source, split = choose_part(options)
+    report, predictions = text_evaluation.evaluate_texts(models, source, split, options.limit)
     for name, row in zip(options.models, report["models"], strict=True):
         row["model"] = name
     if options.out:
@@ -92,14 +92,14 @@ def check_task(options, task):
 
 
 def choose_part(options):
-    """Returns the split, the columns and the held-out share; for a run's own data those of it."""
+    """Returns the `TextSource` and the split; a run's own data are divided as it divided them."""
     from keras_gmlp.data.run_folder import Run
     from keras_gmlp.data.text.chosen_splits import name_columns
 
     named = name_columns(options.column, options.label, options.test)
     run = Run(options.models[0])
-    _, own, division = run.data(options.data, options.split, named)
-    return {"split": options.split or ("test" if own else None), **division}
+    source, own = run.texts(options.data, options.split, named)
+    return source, options.split or ("test" if own else None)
 
 
 def show(report, task):

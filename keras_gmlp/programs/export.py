@@ -2,7 +2,6 @@
 
 import functools
 import os
-from pathlib import Path
 
 from keras_gmlp.programs.shared import cli
 from keras_gmlp.utils.export_formats import FORMATS
@@ -48,13 +47,11 @@ exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C; complete 
 def run(options):
     cli.import_tensorflow()
     from keras_gmlp.export.verify import export_run, load_check_data
-    from keras_gmlp.utils.shipped import find_shipped
 
-    directory = Path(find_shipped(options.run))
     report = (lambda text: None) if options.json else functools.partial(print, flush=True)
-    data = None if options.no_check else load_check_data(directory, options.data)
+    data = None if options.no_check else load_check_data(options.run, options.data)
     choices = {"folded": options.fold, "tflite_batch": options.batch}
-    cli.show_result(options, export_run(directory, options.formats, data, report, **choices))
+    cli.show_result(options, export_run(options.run, options.formats, data, report, **choices))
 
 
 def check(options):

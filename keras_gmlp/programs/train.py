@@ -7,8 +7,9 @@ from keras_gmlp.programs.shared.training import (
     TRAINING,
     make_program,
     print_result,
-    warn_of_duplicates,
+    warn_of_copies,
 )
+from keras_gmlp.utils.errors import printable
 
 USAGE = f"""\
 {list_run_options()}{TRAINING}\
@@ -47,6 +48,16 @@ def list_runs(options):
 
     settings = read_settings(options)
     return [settings] if options.folds is None else fold_settings(settings, options.folds)
+
+
+def warn_of_data(run):
+    """Prints a line if test images are for training, too."""
+    from keras_gmlp.inspection.near_duplicates import find_equal_files
+
+    found = find_equal_files(run.data)
+    if found:
+        copy, original = map(printable, next(iter(found.items())))
+        warn_of_copies("train", "images", found, run.data.test, f"{copy} is {original}")
 
 
 def introduce(run):
@@ -128,6 +139,6 @@ main = make_program(
     USAGE,
     list_runs,
     introduce=introduce,
-    warn=warn_of_duplicates,
+    warn=warn_of_data,
     report=report,
 )

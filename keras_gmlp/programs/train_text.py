@@ -10,8 +10,9 @@ from keras_gmlp.programs.shared.training import (
     TRAINING,
     make_program,
     print_result,
-    warn_of_duplicates,
+    warn_of_copies,
 )
+from keras_gmlp.utils.errors import shortened
 
 EXAMPLES = (
     "mask_rate=0.2, epoch_tokens=1000000, length=128, optimizer=adamw, weight_decay=0.01, ema=0.05"
@@ -106,13 +107,12 @@ def check(options):
 
 def list_runs(options):
     """Returns the settings of the run that the options describe, checked, in a list."""
-    from keras_gmlp.models.saved import model_path
-    from keras_gmlp.weights.files import is_bert
+    from keras_gmlp.utils.sources import TRAINABLE, find_model
 
     settings = read_settings(options)
     settings.check()
-    if options.task is not None and not is_bert(settings.weights):
-        model_path(settings.weights, "text")
+    if options.task is not None:
+        find_model(settings.weights, TRAINABLE)
     return [settings]
 
 
@@ -179,10 +179,14 @@ def introduce(run):
 
 def warn_of_data(run):
     """Prints what speaks against the data of a run."""
+    from keras_gmlp.inspection.near_duplicates import find_equal_texts
+
     task, data = run.recipe.task, run.data
     if task.share:
         warn_of_few(data)
-        warn_of_duplicates(run, "texts", "train_text")
+        if found := find_equal_texts(data):
+            example = f"such as {shortened(repr(found[0]), 60)}"
+            warn_of_copies("train_text", "texts", found, data.test, example)
     if line := task.find_unknown(data):
         print_error("train_text: warning", line)
 

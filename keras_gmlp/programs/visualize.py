@@ -58,20 +58,21 @@ def draw(options):
     """Draws the pictures and yields their paths."""
     cli.import_tensorflow()
     from keras_gmlp.inference import images as inference
-    from keras_gmlp.models import saved as saving
     from keras_gmlp.models.structure import NotApplicableError
     from keras_gmlp.tasks.registry import find_task
     from keras_gmlp.utils.card import read_card
-    from keras_gmlp.utils.shipped import DEFAULT_BACKBONE, find_shipped
+    from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
+    from keras_gmlp.utils.sources import find_model
 
-    directory = Path(find_shipped(DEFAULT_BACKBONE if options.run is None else options.run))
+    model, _ = find_model(DEFAULT_BACKBONE if options.run is None else options.run, ("keras",))
+    directory = model.parent
     place = Path("runs", DEFAULT_BACKBONE) if options.run is None else directory
     out = Path(options.out or place / "pictures")
     wanted = options.only or PICTURES
-    if find_task(read_card(saving.model_path(directory)).get("task")).domain == "texts":
+    if find_task(read_card(model).get("task")).domain == "texts":
         draws = text_pictures(options, directory)
     else:
-        classifier = inference.load(saving.model_path(directory))
+        classifier = inference.load(model)
         if classifier.thresholds is not None:
             wanted = leave_out(options, wanted, directory)
         draws = image_pictures(options, directory, classifier)

@@ -3,7 +3,7 @@
 from keras_gmlp.data.datasets import canonical_name
 from keras_gmlp.data.images.image_data import ImageData
 from keras_gmlp.data.run_folder import Run
-from keras_gmlp.models.saved import load_model, model_path
+from keras_gmlp.models.saved import load_model
 from keras_gmlp.runs.run import train_run
 from keras_gmlp.runs.settings import RunSettings, require_backbone
 from keras_gmlp.training.precision import choose_precision
@@ -90,5 +90,5 @@ def finetune(
     report = (lambda text: None) if verbose == 0 else print
     options = {"dataset": dataset, "report": report, "restart": restart, "verbose": verbose}
     metrics = train_run(settings, export, **options)
-    model, labels = load_model(model_path(settings.out)), Run(settings.out).recipe["labels"]
+    model, labels = load_model(settings.out), Run(settings.out).recipe["labels"]
     return model, {**metrics, "labels": labels, "directory": settings.out}

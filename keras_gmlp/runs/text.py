@@ -5,8 +5,7 @@ import json
 from keras_gmlp.data.run_folder import Run
 from keras_gmlp.data.text.corpus import PreparedCorpus
 from keras_gmlp.models.presets import build
-from keras_gmlp.models.saved import model_path
-from keras_gmlp.weights.files import is_bert
+from keras_gmlp.utils.sources import TRAINABLE, find_model
 
 
 def build_language_model(settings, recipe):
@@ -25,10 +24,11 @@ def adapt_language_model(settings, recipe):
     from keras_gmlp.models.structure import longest_text
     from keras_gmlp.weights.text_folder import read_text_folder
 
-    if is_bert(settings.weights):
-        trained, tokenizer = read_text_folder(settings.weights)[:2]
+    path, kind = find_model(settings.weights, TRAINABLE)
+    if kind == "published":
+        trained, tokenizer = read_text_folder(path)[:2]
     else:
-        opened = inference.load(model_path(settings.weights, "text"))
+        opened = inference.load(path)
         trained, tokenizer = opened.model, opened.tokenizer
     data = recipe.task.open_data(tokenizer, settings.text_source)
     longest = longest_text(trained)

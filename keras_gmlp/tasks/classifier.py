@@ -1,7 +1,6 @@
 """What a loaded model of any format answers for images."""
 
 import dataclasses
-import itertools
 from collections.abc import Callable
 from pathlib import Path
 
@@ -99,7 +98,7 @@ class Classifier:
         order = np.argsort(-logits, kind="stable")[:top]
         names = show_labels(self.labels)
         predictions = [(names[i], float(probabilities[i])) for i in order]
-        return Answer(predictions, None if known is None else bool(known))
+        return Answer(predictions, None if known is None else bool(known), order.tolist())
 
     def probabilities(self, logits):
         """Returns the probabilities of logits `(..., classes)`, an array of the same shape.
@@ -127,16 +126,9 @@ class Classifier:
             raise ValueError(f"{self.path}: gives one label for each image; use classify.")
         if is_many(image):
             return [self.find_labels(one) for one in image]
-        pairs = self.classify(image, len(self.labels))
-        return list(itertools.compress(pairs, self.apply_thresholds(pairs)))
-
-    def apply_thresholds(self, pairs):
-        """Returns whether each of some pairs `(label, probability)` reaches its threshold, a list.
-
-        Requires a model with `thresholds`.
-        """
-        least = dict(zip(show_labels(self.labels), self.thresholds, strict=True))
-        return [probability >= least[label] for label, probability in pairs]
+        answer = self.answer(image, len(self.labels))
+        pairs = zip(answer.classes, answer.predictions, strict=True)
+        return [pair for index, pair in pairs if pair[1] >= self.thresholds[index]]
 
 
 def make_classifier(opened):

@@ -81,6 +81,7 @@ class Answer:
 
     predictions: list[tuple[str, float]]  # of labels and probabilities, the most probable first
     known: bool | None = None  # whether it shows one of the classes; `None` if not calibrated
+    classes: list[int] = ()  # the index of each label
 
 
 def read_confidence(card):

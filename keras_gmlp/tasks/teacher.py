@@ -13,7 +13,7 @@ soft answers, DeiT (https://arxiv.org/abs/2012.12877) for hard ones and for the 
 import keras
 from keras import ops
 
-from keras_gmlp.models.saved import load_model, model_path, require_inputs
+from keras_gmlp.models.saved import load_model, require_inputs
 from keras_gmlp.models.structure import features
 
 TOKEN_HEAD = "head_distillation"  # of a ViT with a distillation token
@@ -21,9 +21,8 @@ TOKEN_HEAD = "head_distillation"  # of a ViT with a distillation token
 
 def open_model(source):
     """Opens a saved classifier as a `keras.Model` from images to `[logits, features]`."""
-    path = source if str(source).endswith(".keras") else model_path(source)
-    model = load_model(path, compile=False)
-    require_inputs(model, path)
+    model = load_model(source, compile=False)
+    require_inputs(model, source)
     return keras.Model(model.input, [model.output, features(model).output])
 
 

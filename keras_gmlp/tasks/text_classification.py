@@ -118,7 +118,9 @@ class TextClassification(TextTask):
         best = np.argsort(-scores, kind="stable")[:top]
         more = {} if known is None else {"known": bool(known[0])}
         names = show_labels(model.labels)
-        return [{"label": names[i], "score": float(scores[i]), **more} for i in best]
+        return [
+            {"label": names[i], "score": float(scores[i]), "index": int(i), **more} for i in best
+        ]
 
     @classmethod
     def sentences(cls, recipe, metrics):
@@ -150,8 +152,12 @@ class TextClassification(TextTask):
 
     @classmethod
     def load_samples(cls, models, source, split=None, limit=None):
+        from keras_gmlp.data.run_folder import Run  # here: it imports Pillow
+
         require("sklearn", "evaluation", "demo")  # which `score` imports, after the work
         texts, labels, split = choose_texts(source, split)
+        for model in models[1:] if split != "train" else ():
+            Run(model.path).warn_of(source.name, texts.texts)
         texts = texts.take(draw_places(len(texts), limit))
         known = match_classes(models, labels, str(source.name), fix="")
         unknown = [label for label in labels if label not in known]

@@ -83,8 +83,9 @@ class TextModel:
 
         Returns:
             A list of dicts, the most probable class first: `label`, with spaces for underscores,
-            and `score`, its probability; of a model that was calibrated to reject texts also
-            `known`, whether it takes the text for one of its classes.
+            `score`, its probability, and `index`, its place in `labels`; of a model that was
+            calibrated to reject texts also `known`, whether it takes the text for one of its
+            classes.
 
         Raises:
             ValueError: If a text is empty, the model takes pairs and received none or the other way

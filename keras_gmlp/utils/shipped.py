@@ -24,12 +24,6 @@ def find_shipped(source):
     # A path that exists comes before a name.
     if not isinstance(source, str | os.PathLike) or os.path.exists(source):
         return source
-    if _is_name(source) and not FOLDER.is_dir():
-        raise ValueError(
-            f"{source}: no such file or folder, and the included models are not in this "
-            "installation: they come with a clone of the repository. Clone it and run "
-            "pip install -e . in it, or give the path of a model."
-        )
     name, *rest = re.split(r"[/\\]", str(source))
     known = name in list_shipped() and ".." not in rest
     return FOLDER / source if known and (FOLDER / source).exists() else source
@@ -42,11 +36,8 @@ def is_shipped(directory):
 
 def suggest_shipped(source):
     """Returns the end of an error for a source that is missing: the included models' near names."""
-    if not _is_name(source):
+    if not re.fullmatch(r"[\w-]+", str(source)):  # a path mostly has a separator or a suffix
         return ""
+    if not FOLDER.is_dir():
+        return " Included models come with a clone of the repository: pip install -e . in it."
     return did_you_mean(source, list_shipped(), str, MOST)
-
-
-def _is_name(source):
-    """Returns whether a source has no separator and no suffix, as a path mostly has."""
-    return bool(re.fullmatch(r"[\w-]+", str(source)))

@@ -13,8 +13,9 @@ from keras_gmlp.models.language_model import encoder, span_classifier, text_clas
 from keras_gmlp.models.structure import learned_weights
 from keras_gmlp.utils.files import read_json
 from keras_gmlp.utils.labels import check_labels
+from keras_gmlp.utils.sources import HUB
 from keras_gmlp.weights.conversion import assign, published_arrays, table_links
-from keras_gmlp.weights.files import HUB, download, read_checkpoint, short_name
+from keras_gmlp.weights.files import download, read_checkpoint, short_name
 from keras_gmlp.weights.names import BERT as TABLE
 from keras_gmlp.weights.names import BERT_HEADS as HEADS
 

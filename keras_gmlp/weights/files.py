@@ -16,9 +16,7 @@ from keras_gmlp.utils.environment import require
 from keras_gmlp.utils.errors import is_out_of_memory, shortened
 from keras_gmlp.utils.files import atomic_write, read_json, require_bounded, write_json
 from keras_gmlp.utils.labels import check_labels
-
-HUB = "hf-hub:"
-SUFFIXES = (".safetensors", ".pth", ".pt", ".npz", ".bin", ".ckpt", ".pth.tar", ".pt.tar")
+from keras_gmlp.utils.sources import HUB, SUFFIXES, WEIGHTS, find_suffix
 
 # Entries of training scripts that hold the weights; the first one that exists counts.
 _HOLDERS = (
@@ -31,8 +29,6 @@ _WRAPPER = re.compile(r"(^|\.)(?:(?:_orig_mod|_fsdp_wrapped_module|_checkpoint_w
 
 # Names under which a module of Lightning, or one's own, holds the model.
 _MEMBERS = ("model.", "net.", "network.")
-
-WEIGHTS = "model.safetensors"  # in a folder, as in the hub's cache
 
 # Arguments of timm's models that the weights tell as well, that another line reads, or that matter
 # in training only. Others may compute something else from the same weights.
@@ -59,27 +55,6 @@ class PretrainedConfig:
     labels: tuple[str, ...] | None = None
     pool: str | None = None  # what the head reads, "token" or "avg"
     num_heads: int | None = None
-
-
-def is_published(source):
-    """Returns whether a source is a hub name, a file of published weights or a folder with one."""
-    folder = Path(source).expanduser()
-    is_folder = (folder / WEIGHTS).exists() and not (folder / "model.keras").exists()
-    return str(source).startswith(HUB) or is_folder or bool(find_suffix(source))
-
-
-def find_suffix(path):
-    """Returns which of `SUFFIXES` a file has, in any case; no text if none."""
-    name = Path(path).name.lower()
-    return next((suffix for suffix in SUFFIXES if name.endswith(suffix)), "")
-
-
-def is_bert(source):
-    """Returns whether `load_bert` opens a name or a folder, rather than a run of this package."""
-    folder = Path(source).expanduser()
-    return str(source).startswith(HUB) or (
-        (folder / "config.json").is_file() and not (folder / "model.keras").exists()
-    )
 
 
 def read_checkpoint(source):

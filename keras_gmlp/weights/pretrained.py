@@ -7,14 +7,13 @@ from pathlib import Path
 from keras_gmlp.inference import images as inference
 from keras_gmlp.models import presets
 from keras_gmlp.models.presets import IMAGE_PRESETS, TEXT_PRESETS, lookup
-from keras_gmlp.models.saved import model_path
 from keras_gmlp.models.structure import class_tokens, token_axes, token_grid
 from keras_gmlp.tasks.classifier import DECISION
 from keras_gmlp.utils.card import read_card
 from keras_gmlp.utils.errors import naming_errors
-from keras_gmlp.utils.shipped import find_shipped, suggest_shipped
+from keras_gmlp.utils.sources import TRAINABLE, find_model
 from keras_gmlp.weights.conversion import every_dialect, load_arrays
-from keras_gmlp.weights.files import HUB, SUFFIXES, is_published, read_checkpoint
+from keras_gmlp.weights.files import read_checkpoint
 from keras_gmlp.weights.names import ARCHITECTURES
 from keras_gmlp.weights.trained import Pretrained
 
@@ -47,7 +46,8 @@ def load(source, preset=None):
         >>> source.preset, source.labels[3]
         ('gmlp_n4_32', 'cat')
     """
-    return _load_published(source, preset) if is_published(source) else _load_own(source, preset)
+    path, kind = find_model(source, TRAINABLE)
+    return (_load_published if kind == "published" else _load_own)(path, source, preset)
 
 
 def imagenet_labels():
@@ -55,8 +55,8 @@ def imagenet_labels():
     return tuple(Path(__file__).with_name("imagenet_classes.txt").read_text().splitlines())
 
 
-def _load_published(source, preset):
-    arrays, config = read_checkpoint(source)
+def _load_published(path, source, preset):
+    arrays, config = read_checkpoint(path)
     stated = ARCHITECTURES.get(config.architecture, config.architecture)
     preset = preset or stated
     if preset is None:
@@ -121,17 +121,7 @@ def read_image_shape(model, arrays):
     return (height, width, channels)
 
 
-def _load_own(source, preset):
-    path = Path(find_shipped(source))
-    if path.is_dir():
-        path = model_path(path)
-    if path.suffix != ".keras":
-        missing = "" if path.exists() else "no such folder; "
-        raise ValueError(
-            f"{source}: {missing}expected {HUB}NAME, such as {HUB}timm/gmlp_s16_224.ra3_in1k, a "
-            f"file of weights ({', '.join(SUFFIXES)}), a .keras file, the folder of a run or the "
-            f"name of an included model.{suggest_shipped(source)}"
-        )
+def _load_own(path, source, preset):
     classifier, card = inference.load(path), read_card(path)
     stated = card.get("preset") or classifier.model.name
     if preset is None and stated not in IMAGE_PRESETS:

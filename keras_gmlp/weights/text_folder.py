@@ -12,35 +12,27 @@ from keras_gmlp.tasks.confidence import TEMPERATURE, THRESHOLD, Confidence
 from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.utils.card import read_card, write_text_card
 from keras_gmlp.utils.files import atomic_write, read_json, write_json
-from keras_gmlp.utils.shipped import find_shipped
+from keras_gmlp.utils.sources import HUB, TRAINABLE, WEIGHTS, find_model
 from keras_gmlp.weights.bert import open_bert, write_bert
-from keras_gmlp.weights.files import HUB, download, is_bert, write_checkpoint
+from keras_gmlp.weights.files import download, write_checkpoint
 
-WEIGHTS = "model.safetensors"
 FILES = (WEIGHTS, "config.json", "tokenizer.json", "vocab.txt", "tokenizer_config.json")
 
 
-def is_text_model(source):
-    """Returns whether a source is a text model: of transformers, or of this package."""
-    if str(source).startswith(HUB):
-        return _describes_text(download(str(source), "config.json"))
-    path = Path(find_shipped(source)).expanduser()
-    if path.is_dir() and not (path / "model.keras").exists():
-        return _describes_text(path / "config.json")
-    path = path / "model.keras" if path.is_dir() else path
-    return path.suffix == ".keras" and path.is_file() and "tokenizer" in read_card(path)
-
-
-def _describes_text(config):
+def is_text_model(path, kind):
+    """Returns whether what `find_model` found is a text model: ours, or one of transformers."""
+    if kind == "keras":
+        return "tokenizer" in read_card(path)
+    config = download(path, "config.json") if str(path).startswith(HUB) else path / "config.json"
     settings = read_json(config)
     return isinstance(settings, dict) and "model_type" in settings  # that of timm has none
 
 
 def open_text_model(source):
     """Opens a text model of transformers or of this package as a `TextModel` on Keras."""
-    if not is_bert(find_shipped(source)):
-        path = Path(find_shipped(source))
-        return inference.load(path / "model.keras" if path.is_dir() else path)
+    path, kind = find_model(source, TRAINABLE)
+    if kind == "keras":
+        return inference.load(path)
     model, tokenizer, card = read_text_folder(source)
     if card["architecture"] in ("BertModel", "BertForQuestionAnswering"):
         raise ValueError(

@@ -1,6 +1,7 @@
 """The programs as a user runs them: what they print, write and return."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from load_app import load_app
 from PIL import Image
 
 import keras_gmlp
+from keras_gmlp.tasks.confidence import Answer
 from keras_gmlp.training import train
 from keras_gmlp.weights import pretrained
 
@@ -75,13 +77,19 @@ def test_classify_prints_bars_and_json_of_files_and_folders(run, picture, app):
 
 
 def test_classify_escapes_names_that_could_change_the_terminal(capsys):
-    pairs = [("cat\x1b[2J", 0.75), ("dog", 0.25)]
-    predictions = [{"label": label, "probability": value} for label, value in pairs]
-    load_app("classify").show("gpj.\u202etac\n", predictions, False)
+    model = SimpleNamespace(labels=("cat\x1b[2J", "a_dog"), thresholds=None)
+    answer = Answer([("cat\x1b[2J", 0.75), ("a dog", 0.25)], None, [0, 1])
+    load_app("classify").show("gpj.\u202etac\n", answer, model, False)
     name, first, second = capsys.readouterr().out.splitlines()
     assert name == r"gpj.\u202etac\n"
     assert first.startswith(r"  cat\x1b[2J  75.0 % ")
-    assert second.startswith("  dog         25.0 % ")
+    assert second.startswith("  a dog       25.0 % ")
+
+
+def test_classify_does_not_print_the_name_of_another_class(capsys):
+    model = SimpleNamespace(labels=("a_b", "a b"), thresholds=None)  # which are shown as they are
+    load_app("classify").show("x.png", Answer([("a_b", 0.75)], None, [0]), model, False)
+    assert "a_b" in capsys.readouterr().out
 
 
 def test_classify_continues_after_bad_files(run, picture, tmp_path, app):
@@ -120,7 +128,7 @@ def test_what_is_no_run_is_named_as_it_was_given(tmp_path, app):
         (tmp_path / name).mkdir()
         (tmp_path / name / file).write_text("{}")
     for given, reason in (
-        (tmp_path / "v1.5", "no such folder"),
+        (tmp_path / "v1.5", "no such"),
         (tmp_path / "gone", "missing"),
         (tmp_path / "begun", "not complete"),
         (tmp_path, "expected the folder of a run"),

@@ -134,6 +134,7 @@ def test_classify_texts_of_a_file_and_of_standard_input(run, tmp_path, monkeypat
     assert (code, errors) == (0, "")
     assert [entry["text"] for entry in found] == ["a film", "Élan", "a gem", "a bore"]
     assert {entry["label"] for entry in found[0]["predictions"]} == set(LABELS)
+    assert {*found[0]["predictions"][0]} == {"label", "score"}
     code, lines, _ = run("classify_text", "a gem", "--pair", "a bore", "--top", "1")
     assert (code, lines[0], len(lines)) == (0, "a gem | a bore", 2)
     code, _, errors = run("classify_text", " ".join(LINES * 3))

@@ -40,7 +40,7 @@ TRAIN_TEXT = [
     (["--task", "sst2"], "--weights"),
     (["--weights", "runs/x"], "--task"),
     (["--text", "a.txt"], "--valid"),
-    (TUNE, "x: no such folder"),
+    (TUNE, "x: no such"),
     (["--prepared", "x", "--label", "y"], "--task"),
     (["--prepared", "x", "--cased"], "tokenizer"),
     ([*TEXT, "--strip-accents", "--tokenizer", "x"], "leave them out"),

@@ -4,6 +4,7 @@ import dataclasses
 import os
 import shutil
 from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 from colours import LABELS, colour_model
@@ -14,11 +15,12 @@ from keras_gmlp.comparison.plan import Plan
 from keras_gmlp.data.datasets import load, same_data
 from keras_gmlp.data.images.packed import pack
 from keras_gmlp.data.run_folder import SAMPLES, Run, record_samples
+from keras_gmlp.data.text import chosen_splits
 from keras_gmlp.data.text.chosen_splits import TextSource, choose_texts, open_texts
 from keras_gmlp.evaluation.calibration import calibrate_run
 from keras_gmlp.evaluation.labelled import LabelledImages
 from keras_gmlp.export import verify
-from keras_gmlp.inspection.near_duplicates import find_duplicates
+from keras_gmlp.inspection.near_duplicates import find_equal_texts
 from keras_gmlp.runs.prepare import load_data
 from keras_gmlp.runs.settings import RunSettings
 from keras_gmlp.training.recipes import RECIPES
@@ -198,6 +200,8 @@ def test_other_run_that_was_trained_on_test_pictures_is_named(photos, capsys):
         write_card(f"{run}/model.keras", model, LABELS)
     load_app("evaluate").main(["a", "b", "--data", photos])
     assert "b was trained on" in capsys.readouterr().err
+    assert load_app("evaluate").main(["a", "--data", photos, "--groups", GROUPS]) == 1
+    assert "--groups" in capsys.readouterr().err
 
 
 def write_table(photos, bursts):
@@ -260,18 +264,19 @@ def test_texts_that_came_later_are_in_no_split(tmp_path, monkeypatch):
     data = begin_texts(validation=0.2)
     write_texts("texts.csv", 46)
     os.rename("texts.csv", "renamed.csv")
-    name, own, division = Run("run").data("renamed.csv", columns={})
+    source, own = Run("run").texts("renamed.csv")
     assert own
-    source = TextSource(name, **division)
+    with mock.patch.object(chosen_splits, "read_texts", side_effect=AssertionError):
+        open_texts(source)  # which are read once
     for split in ("train", "validation", "test"):
         assert set(choose_texts(source, split)[0].texts) == set(getattr(data, split).texts)
     assert choose_texts(source)[2] == "test"
     with pytest.raises(ValueError, match="validation"):
-        choose_texts(TextSource(name, roles={}), "validation")
+        choose_texts(TextSource("renamed.csv", roles={}), "validation")
     write_texts("texts.csv", 40, "other")
-    assert not Run("run").data("texts.csv", columns={})[1]
+    assert not Run("run").texts("texts.csv")[1]
     with pytest.raises(ValueError, match="does not hold"):
-        Run("run").data(columns={})
+        Run("run").texts()
 
 
 def test_texts_to_test_on_are_found_from_any_folder(tmp_path, monkeypatch):
@@ -281,11 +286,11 @@ def test_texts_to_test_on_are_found_from_any_folder(tmp_path, monkeypatch):
     write_texts("held_out.csv", 6, "new")
     data = begin_texts(test="held_out.csv")
     monkeypatch.chdir(tmp_path)
-    name, own, division = Run("project/run").data(columns={})
+    source, own = Run("project/run").texts()
     assert own
-    assert set(choose_texts(TextSource(name, **division))[0].texts) == set(data.test.texts)
+    assert set(choose_texts(source)[0].texts) == set(data.test.texts)
     (tmp_path / "project" / "held_out.csv").rename("texts.csv")
-    assert Run("project/run").data("texts.csv", columns={})[1]
+    assert Run("project/run").texts("texts.csv")[1]
 
 
 def test_copies_of_texts_stay_on_their_sides(tmp_path, monkeypatch):
@@ -293,9 +298,9 @@ def test_copies_of_texts_stay_on_their_sides(tmp_path, monkeypatch):
     write_texts("texts.csv", 20)
     write_texts("held_out.csv", 6)
     data = begin_texts(test="held_out.csv")
-    name, _, division = Run("run").data(columns={})
+    source, _ = Run("run").texts()
     for split in ("train", "test"):
-        found = choose_texts(TextSource(name, **division), split)[0]
+        found = choose_texts(source, split)[0]
         assert found.texts == getattr(data, split).texts
 
 
@@ -305,14 +310,14 @@ def test_other_texts_to_test_on_are_counted_once(tmp_path, monkeypatch):
     data = begin_texts()
     write_texts("other.csv", 20)
     with pytest.warns(DataWarning, match=f"{len(data.train)} of these 20 "):
-        assert not Run("run").data("texts.csv", columns={"test": "other.csv"})[1]
+        assert not Run("run").texts("texts.csv", columns={"test": "other.csv"})[1]
 
 
 def test_test_texts_that_are_training_texts(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     write_texts("texts.csv", 20)
     data = open_texts(TextSource("texts.csv", {"test": "texts.csv"}))
-    assert len(find_duplicates(data)) == 20
+    assert len(find_equal_texts(data)) == 20
     task = SimpleNamespace(share=True, find_unknown=lambda data: "")
     recipe = SimpleNamespace(task=task)
     load_app("train_text").warn_of_data(SimpleNamespace(data=data, recipe=recipe))

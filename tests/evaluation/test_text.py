@@ -1,5 +1,6 @@
 """Scores of text models on labelled texts and plain text."""
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -7,13 +8,17 @@ import pytest
 from read_table import read_table
 from small_text import LENGTH, LINES, small_text_model, small_tokenizer
 
+from keras_gmlp.data.run_folder import SAMPLES, Sample, record_samples
 from keras_gmlp.data.text import Tokenizer
+from keras_gmlp.data.text.chosen_splits import TextSource, open_texts
 from keras_gmlp.data.text.corpus import build_corpus, prepare_corpus
 from keras_gmlp.data.text.masking import validation_set
 from keras_gmlp.evaluation.text import evaluate_texts, write_text_report
 from keras_gmlp.inference.text import TextModel, from_keras
 from keras_gmlp.objectives.losses import MaskedCrossEntropy
 from keras_gmlp.objectives.metrics import Perplexity
+from keras_gmlp.utils.csv_tables import write_table
+from keras_gmlp.utils.errors import DataWarning
 
 
 @pytest.fixture(scope="module")
@@ -73,11 +78,23 @@ def test_validation_texts_are_those_that_the_run_held_out(tmp_path, tokenizer):
     reviews, model = write_rows(tmp_path / "many.csv", rows), classifier(tokenizer)
     counts = []
     for split, share in (("train", 0.5), ("validation", 0.5), ("train", 0.0)):
-        report, _ = evaluate_texts([model], reviews, split, validation=share)
+        report, _ = evaluate_texts([model], TextSource(reviews, validation=share), split)
         counts.append(report["models"][0]["texts"])
     assert counts[0] + counts[1] == counts[2]
     with pytest.raises(ValueError, match="validation"):
         evaluate_texts([model], reviews, "validation")
+
+
+def test_other_model_that_was_trained_on_test_texts_is_named(tmp_path, tokenizer):
+    rows = [f"a film of {n} winters,{'good' if n % 2 else 'bad'}" for n in range(20)]
+    source = TextSource(write_rows(tmp_path / "many.csv", rows), validation=0.5)
+    own = classifier(tokenizer)
+    (tmp_path / "model.tflite").touch()
+    write_table(tmp_path / SAMPLES, [Sample._fields, *record_samples(open_texts(source))])
+    other = dataclasses.replace(own, path=tmp_path / "model.tflite")
+    evaluate_texts([own, other], source, "train")
+    with pytest.warns(DataWarning, match="trained on"):
+        evaluate_texts([own, other], source, "validation")
 
 
 def test_classes_that_do_not_fit(reviews, tokenizer):

@@ -9,6 +9,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 from small_text import LENGTH, LINES, save_small_model, small_text_model, small_tokenizer
 
+from keras_gmlp.data.text.chosen_splits import TextSource
 from keras_gmlp.evaluation.calibration import calibrate_run
 from keras_gmlp.evaluation.text import evaluate_texts
 from keras_gmlp.export.formats import export_text
@@ -75,7 +76,7 @@ def test_all_files_have_the_temperature_of_an_independent_search(run, texts, tmp
     assert result["temperature"] > 1.5
     lines = [line.rpartition(",") for line in texts.read_text().splitlines()[1:]]
     opened = load(run / "model.keras")
-    report, _ = evaluate_texts([opened], str(texts), held_out=0.25)
+    report, _ = evaluate_texts([opened], TextSource(str(texts), held_out=0.25))
     (scores,) = report["models"]
     assert scores["calibration_error"] == pytest.approx(result["calibration_error"], abs=1e-5)
     assert result["calibration_error"] < result["calibration_error_before"]

@@ -20,7 +20,7 @@ from keras_gmlp.export.formats import export_text
 from keras_gmlp.inference import images as inference
 from keras_gmlp.inference import text as text_inference
 from keras_gmlp.inference.similarity import (
-    embed_files,
+    embed_all,
     embed_texts,
     find_features,
     find_nearest,
@@ -72,7 +72,7 @@ def test_embedder_returns_what_the_head_takes():
     model = random_model("gmlp")
     images = np.random.default_rng(0).integers(0, 256, (70, *model.input_shape[1:]))
     embed = make_embedder(SimpleNamespace(model=model))
-    features = embed_files(embed, lambda index: images[index], range(70))
+    features = embed_all(embed, lambda index: images[index], range(70))
     logits = keras.ops.convert_to_numpy(model.get_layer("head")(features))
     np.testing.assert_allclose(logits, to_numpy(model(images)), atol=1e-5)
     other = keras.Sequential([keras.Input((8, 8, 1))], name="other")
@@ -114,7 +114,6 @@ def test_threads_share_a_text_model():
 
 
 def test_features_of_a_folder(tmp_path):
-    assert find_features(tmp_path) == tmp_path
     (tmp_path / "model.tflite").touch()
     (tmp_path / "model.keras").touch()
     assert find_features(str(tmp_path)) == tmp_path / "model.keras"

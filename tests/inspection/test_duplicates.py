@@ -8,7 +8,7 @@ from PIL import Image
 
 from keras_gmlp import data
 from keras_gmlp.inspection import near_duplicates as duplicates
-from keras_gmlp.inspection.near_duplicates import find_duplicates
+from keras_gmlp.inspection.near_duplicates import find_equal_files
 from keras_gmlp.utils.files import hash_file
 
 
@@ -25,7 +25,7 @@ def photos(tmp_path):
 
 @pytest.mark.parametrize("channels", [1, 3])
 def test_same_files_in_both_splits_are_found(photos, channels):
-    found = find_duplicates(data.load(photos, (4, 4), channels=channels))
+    found = find_equal_files(data.load(photos, (4, 4), channels=channels))
     assert found == {str(photos / "test/b/5.png"): str(photos / "train/a/2.png")}
 
 
@@ -38,21 +38,21 @@ def test_unreadable_file_hides_no_other(photos, monkeypatch):
         return hash_file(path)
 
     monkeypatch.setattr(duplicates, "hash_file", read)
-    found = find_duplicates(data.load(photos, (4, 4)))
+    found = find_equal_files(data.load(photos, (4, 4)))
     assert found == {str(photos / "test/b/5.png"): str(photos / "train/a/2.png")}
 
 
 def test_files_that_are_gone_and_data_in_memory(photos):
     opened = data.load(photos, (4, 4))
-    assert find_duplicates(opened, patience=-1.0) == {}  # the search ends in time
+    assert find_equal_files(opened, patience=-1.0) == {}  # the search ends in time
     for name in ("test/b/5.png", "train/a/1.png"):
         (photos / name).unlink()
-    assert find_duplicates(opened) == {}
-    assert find_duplicates(data.load("digits")) == {}
+    assert find_equal_files(opened) == {}
+    assert find_equal_files(data.load("digits")) == {}
 
 
 def test_training_warns_in_one_line(photos, capsys):
-    load_app("train").warn_of_duplicates(SimpleNamespace(data=data.load(photos, (4, 4))))
+    load_app("train").warn_of_data(SimpleNamespace(data=data.load(photos, (4, 4))))
     error = capsys.readouterr().err
     assert "1 of 2 test images" in error
     assert f"({photos}/test/b/5.png is {photos}/train/a/2.png)" in error

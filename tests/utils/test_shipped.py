@@ -10,7 +10,6 @@ from refused import refused
 import keras_gmlp
 from keras_gmlp.inference import images as inference
 from keras_gmlp.inference import text as text_inference
-from keras_gmlp.models.saved import model_path
 from keras_gmlp.tasks.teacher import load_teacher
 from keras_gmlp.utils import shipped
 from keras_gmlp.utils.shipped import find_shipped, list_shipped, suggest_shipped
@@ -91,7 +90,6 @@ def test_a_wheel_has_no_models(tmp_path, monkeypatch):
 def test_python_takes_names():
     assert inference.load(NAME).path == FOLDER / "model.tflite"
     assert inference.load(f"{NAME}/model.keras").path == FOLDER / "model.keras"
-    assert model_path(NAME) == FOLDER / "model.keras"
     assert pretrained.load(NAME).preset == "gmlp_n4_32"
     assert keras_gmlp.build("gmlp_n4_32", weights=NAME, classes=3).output_shape == (None, 3)
     model = keras_gmlp.load_model(NAME, compile=False)
@@ -101,8 +99,7 @@ def test_python_takes_names():
 
 
 def test_unknown_names_get_the_nearest():
-    doors = (inference.load, text_inference.load, keras_gmlp.load_model, pretrained.load)
-    for load in (*doors, model_path):
+    for load in (inference.load, text_inference.load, keras_gmlp.load_model, pretrained.load):
         with refused("Did you mean .*gmlp_n4_32-cifar10", "gmlp_n4_32_cifar10"):
             load("gmlp_n4_32_cifar10")
 

@@ -192,9 +192,9 @@ def test_what_cannot_be_loaded_is_said_in_one_line(published, tmp_path):
         (described(architecture=vit), NAME, "describes vit_ti16_224"),
         (described(architecture=NAME, global_pool="token"), None, "head reads 'token'"),
         (described(architecture=vit, model_args={"num_heads": 6}), None, "num_heads 6"),
-        (lambda p, t: t / "none.keras", None, "no such model file"),
-        (lambda p, t: t / "v1.5", None, "no such folder"),
-        (lambda p, t: p.with_name("config.json"), None, "expected hf-hub:NAME"),
+        (lambda p, t: t / "none.keras", None, "no such"),
+        (lambda p, t: t / "v1.5", None, "no such"),
+        (lambda p, t: p.with_name("config.json"), None, "hf-hub:NAME"),
     ):
         path = source(published, tmp_path)
         with refused(message, path):

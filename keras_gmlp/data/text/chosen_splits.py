@@ -37,6 +37,7 @@ class TextSource:
     data_dir: str | None = None  # folder of TFDS; see `data.load`
     validation: float = 0.0  # share of the training samples that is tested after each epoch
     roles: dict | None = None  # the split by the place of a text, as a run recorded it
+    read: tuple | None = None  # what `read_all` found, if it has read them
 
     @property
     def path(self):
@@ -99,6 +100,8 @@ def choose_texts(source, split=None):
 
 def read_all(source):
     """Returns all texts, the names of their classes, and whether the file or folder has splits."""
+    if source.read is not None:
+        return source.read
     named = dict(source.columns or {})
     test = named.pop("test", None)
     first, second = (source.path, test) if test else find_parts(source.path, report=True)

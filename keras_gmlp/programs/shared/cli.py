@@ -12,6 +12,7 @@ from keras_gmlp.programs.shared.parser import Parser
 from keras_gmlp.utils.errors import is_of_tensorflow, one_line_warnings, printable
 from keras_gmlp.utils.files import require_output
 from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
+from keras_gmlp.utils.sources import FEATURES_FIRST, HUB, KINDS, find_model
 
 FOR_THE_USER = (ValueError, TypeError, RuntimeError, OSError, ImportError, MemoryError)
 
@@ -137,21 +138,16 @@ def quiet():
 def load_classifier(source, features=False):
     """Loads a model file, a run's folder, published weights, or for None the included model."""
     from keras_gmlp.inference import images as inference
-    from keras_gmlp.weights.files import HUB, is_published
 
-    source = DEFAULT_BACKBONE if source is None else source
-    if features:
-        from keras_gmlp.inference.similarity import find_features
-
-        source = str(find_features(source))
+    path, kind = find_model(source or DEFAULT_BACKBONE, FEATURES_FIRST if features else KINDS)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # without TensorFlow's notes
-    from_hub = source.startswith(HUB)  # a download shows its progress
+    from_hub = str(path).startswith(HUB)  # a download shows its progress
     with contextlib.nullcontext() if from_hub else quiet():
-        if is_published(source):
+        if kind == "published":
             from keras_gmlp import weights
 
-            return weights.load(source).classifier()
-        return inference.load(source)
+            return weights.load(path).classifier()
+        return inference.load(path)
 
 
 def import_tensorflow():

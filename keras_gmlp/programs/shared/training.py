@@ -123,23 +123,12 @@ def how_to_resume(options, place, directories):
     return f"stopped; {place} keeps the last checkpoint. {command} resumes the run."
 
 
-def warn_of_duplicates(run, unit="images", program="train"):
-    """Prints a line if test images, or texts, are for training, too."""
-    from keras_gmlp.inspection.near_duplicates import find_duplicates
-    from keras_gmlp.utils.errors import printable, shortened
-
-    found, test = find_duplicates(run.data), run.data.test
-    if not found:
-        return
-    first, same = next(iter(found.items()))
-    example = f"{printable(first)} is {printable(same)}"
-    if unit == "texts":
-        example = f"such as {shortened(repr(first), 60)}"
-    count = sum(text in found for text in test.texts) if unit == "texts" else len(found)
+def warn_of_copies(program, unit, found, test, example):
+    """Prints that test images, or texts, are for training, too."""
     print_error(
         f"{program}: warning",
-        f"{count:,} of {len(test):,} test {unit} are training {unit} too ({example}); the test "
-        "accuracy will be too high. Remove them from one of the splits.",
+        f"{len(found):,} of {len(test):,} test {unit} are training {unit} too ({example}); the "
+        "test accuracy will be too high. Remove them from one of the splits.",
     )
 
 
