@@ -176,32 +176,31 @@ def _export(directory, source, formats, report):
         if not is_text:
             task = find_task(options.card.get("task"))
             results["keras"] = task.score_logits(expected, source.truth)
-    with tempfile.TemporaryDirectory() as traces:
-        for name in formats:  # a failure does not stop the others
-            batch = options.tflite_batch if name.startswith("tflite") else 1
-            entry = name if batch == 1 else f"{name}_batch{batch}"
-            path = directory / file_name(name, batch)
-            report(f"exporting {name}")
-            before = file_identity(path)
-            try:
-                write_formats(source.model, directory, [name], options, traces)
-            except RuntimeError as error:
-                failures.append(str(error))
-                continue
-            finally:
-                # The recorded result is about another file.
-                if file_identity(path) != before:
-                    _record(directory, {entry: None})
-            if expected is None:
-                report(f"{path}: megabytes {_megabytes(path)}, not checked")
-                continue
-            result = check_export(path, source.samples, expected, source.truth, batch)
-            if source.model is not source.opened.model:
-                result |= {"folded": True, "parameters": source.model.count_params()}
-                result |= folding_speedup(name, path, source.opened.model, options, batch)
-            results[entry] = result
-            _record(directory, results)  # at once: an interrupt keeps the results so far
-            report(f"{path}: " + ", ".join(f"{key} {value}" for key, value in result.items()))
+    try:
+        with tempfile.TemporaryDirectory() as traces:
+            for name in formats:
+                batch = options.tflite_batch if name.startswith("tflite") else 1
+                entry = name if batch == 1 else f"{name}_batch{batch}"
+                path = directory / file_name(name, batch)
+                report(f"exporting {name}")
+                try:
+                    write_formats(source.model, directory, [name], options, traces)
+                except RuntimeError as error:  # the others are written all the same
+                    failures.append(str(error))
+                    continue
+                results[entry] = None  # what was recorded is about another file
+                if expected is None:
+                    report(f"{path}: megabytes {_megabytes(path)}, not checked")
+                    continue
+                result = check_export(path, source.samples, expected, source.truth, batch)
+                if source.model is not source.opened.model:
+                    result |= {"folded": True, "parameters": source.model.count_params()}
+                    result |= folding_speedup(name, path, source.opened.model, options, batch)
+                results[entry] = result
+                shown = ", ".join(f"{key} {value}" for key, value in result.items())
+                report(f"{path}: {shown}")
+    finally:  # an interrupt keeps the results so far
+        results = _record(directory, results)
     if failures:
         raise RuntimeError(" ".join(failures))
     return results
@@ -266,18 +265,14 @@ def folding_speedup(name, path, plain, options, batch):
 
 
 def _record(directory, results):
-    """Merges results into metrics.json; `None` removes an entry."""
+    """Merges results into metrics.json, from which `None` removes an entry; returns the others."""
     metrics = Run(directory).metrics
     before = metrics.get("exports", {})
     after = {name: result for name, result in {**before, **results}.items() if result is not None}
     if after != before:
         write_json(directory / "metrics.json", {**metrics, "exports": after})
     write_model_card(directory)
-
-
-def file_identity(path):
-    """Returns a value that changes when the file or folder is replaced."""
-    return (path.stat().st_ino, path.stat().st_mtime_ns) if path.exists() else None
+    return {name: result for name, result in results.items() if result is not None}
 
 
 def _megabytes(path):
