@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 from web_page import BYTES, as_text, open_browser, open_page, serve_models
 
-from keras_gmlp.inference.similarity import find_features
 from keras_gmlp.inspection.pictures import list_pictures
 from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
+from keras_gmlp.utils.sources import FEATURES_FIRST, find_model
 
 TAUGHT = 10  # photographs of a class
 TRIED = 50
@@ -52,7 +52,7 @@ def measure_pairs(root, model=DEFAULT_BACKBONE, seed=0):
     """Teaches the page each pair of classes; yields their names and the accuracy."""
     chosen = draw_photos(root, seed)
     with tempfile.TemporaryDirectory() as folder:
-        shutil.copy(find_features(model), Path(folder, "model.tflite"))
+        shutil.copy(find_model(model, FEATURES_FIRST)[0], Path(folder, "model.tflite"))
         with (
             serve_models(Path(folder)) as address,
             open_browser() as browser,

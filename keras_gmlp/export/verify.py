@@ -70,14 +70,18 @@ def export_run(
         {}
     """
     path, _ = find_model(directory, ("keras",))
-    directory, card = path.parent, read_card(path)
+    directory, run, card = path.parent, Run(path), read_card(path)
+    if run.recipe and not run.complete:
+        raise ValueError(f"{directory}: this run is not complete; finish it.")
     is_text = find_task(card.get("task")).domain == "texts"
     if is_text and (folded or tflite_batch != 1):
         raise ValueError(f"{directory}: a text model; --fold and --batch are for images.")
     with directory_lock(directory):
         remove_leftovers(directory, "|".join(map(re.escape, FORMATS.values())))
-        open_source = _open_texts if is_text else _open_images
-        source = open_source(path, card, data, formats)
+        if is_text:
+            source = _open_texts(path, card, data)
+        else:
+            source = _open_images(path, {**card, **run.recipe, **run.metrics}, card, data, formats)
         source.options = dataclasses.replace(source.options, tflite_batch=tflite_batch)
         if folded:
             source.model = fold(source.model)
@@ -121,33 +125,25 @@ class _Source:
         self.model = self.opened.model  # to export, perhaps folded
 
 
-def _open_images(path, own, data, formats):
-    source, run = inference.load(path), Run(path)
-    recipe, metrics = run.recipe, run.metrics
-    task = find_task(own.get("task"))
+def _open_images(path, origin, own, data, formats):
+    source, task = inference.load(path), find_task(own.get("task"))
     several = source.thresholds is not None  # their cards name no task
     headline = "mean_average_precision" if several else task.headline
-    if recipe and f"test_{headline}" not in metrics:
-        raise ValueError(f"{run.path}: this run is not complete; finish it with apps/train.py.")
     calibration = samples = truth = None
     if data is not None:
         samples, truth = task.check_samples(source, data)
         if formats is None or "tflite_int8" in formats:
             calibration = arrays(data, "train", CALIBRATION)[0]
-    origin = {**own, **recipe}
-    card = {"preset": origin.get("preset"), "data": origin.get("data"), **source.preparation}
-    card |= {f"test_{headline}": metrics.get(f"test_{headline}")}
+    card = {name: origin.get(name) for name in ("preset", "data", f"test_{headline}")}
     card |= {"arguments": origin["arguments"]} if "arguments" in origin else {}
+    card |= source.preparation
     # A recipe's temperature is that of distillation.
     card |= {name: own[name] for name in (*DECISION, "task") if name in own}
     options = ExportOptions(source.labels if source.named else None, card, calibration)
     return _Source(source, options, samples, truth)
 
 
-def _open_texts(path, own, data, formats):
-    run = Run(path)
-    if run.recipe and not run.complete:
-        raise ValueError(f"{run.path}: this run is not complete; finish it with train_text.py.")
+def _open_texts(path, own, data):
     source, task = text_inference.load(path), find_task(own["task"])
     card = {name: value for name, value in own.items() if name not in OWN}
     options = text_options(task, source.tokenizer, source.length, source.labels, card)

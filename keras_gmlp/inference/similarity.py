@@ -12,22 +12,8 @@ from keras_gmlp.tasks.text_model import TextModel
 from keras_gmlp.utils.errors import check_text, printable
 from keras_gmlp.utils.parsers import open_interpreter
 from keras_gmlp.utils.progress import map_in_threads
-from keras_gmlp.utils.sources import FEATURES_FIRST, find_model
 
 TOGETHER = 64  # images, or texts, that a model takes at a time
-
-
-def find_features(source):
-    """Returns the file whose features represent a run.
-
-    Args:
-        source: The folder of a run, the name of an included model, or another source of a model.
-
-    Returns:
-        The path of the folder's model_features.tflite, which requires no Keras, or else of its
-        model.keras; of other sources what `find_model` finds.
-    """
-    return find_model(source, FEATURES_FIRST)[0]
 
 
 def make_embedder(classifier):

@@ -9,6 +9,7 @@ from keras_gmlp.programs.shared.text_options import SHOWN
 from keras_gmlp.utils.errors import cut, printable
 from keras_gmlp.utils.inputs import TEXTS
 from keras_gmlp.utils.shipped import DEFAULT_LANGUAGE_MODEL
+from keras_gmlp.utils.sources import FEATURES_FIRST, find_model
 
 USAGE = """\
 query QUERY  an image file, or a text
@@ -63,14 +64,14 @@ def run_texts(options):
     """Prints the lines of a file that are most similar to a text."""
     from keras_gmlp.data.text.files import read_lines
     from keras_gmlp.inference import text as text_inference
-    from keras_gmlp.inference.similarity import find_features, find_similar_texts
+    from keras_gmlp.inference.similarity import find_similar_texts
 
     rows = [found for found in enumerate(read_lines(options.data), 1) if found[1].strip()]
     if not rows:
         raise ValueError(f"{printable(options.data)}: has no text; expected a text a line.")
     notes = []
     with cli.quiet():
-        source = find_features(options.model or DEFAULT_LANGUAGE_MODEL)
+        source, _ = find_model(options.model or DEFAULT_LANGUAGE_MODEL, FEATURES_FIRST)
         model = text_inference.load(source, warn=notes.append)
     pairs = find_similar_texts(model, options.query, [line for _, line in rows], options.top)
     found = [{"line": rows[n][0], "text": rows[n][1], "similarity": round(s, 6)} for n, s in pairs]

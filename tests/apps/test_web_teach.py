@@ -15,10 +15,10 @@ from web_page import as_text, call, give, open_page
 from keras_gmlp.data.images.read_image import read_views
 from keras_gmlp.inference import images as inference
 from keras_gmlp.inference.page_head import add_head
-from keras_gmlp.inference.similarity import find_features
 from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
+from keras_gmlp.utils.sources import FEATURES_FIRST, find_model
 
-SOURCE = find_features(DEFAULT_BACKBONE)
+SOURCE = find_model(DEFAULT_BACKBONE, FEATURES_FIRST)[0]
 DIGITS = (4, 7)  # the model was trained on photographs
 CLASSIFY = """
   const [learned, files] = given, opened = await open("small"), rows = [];

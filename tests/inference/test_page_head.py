@@ -11,12 +11,13 @@ from refused import refused
 from keras_gmlp.data.images.read_image import read_views
 from keras_gmlp.inference import images as inference
 from keras_gmlp.inference.page_head import add_head
-from keras_gmlp.inference.similarity import find_features, make_embedder
+from keras_gmlp.inference.similarity import make_embedder
 from keras_gmlp.tasks.confidence import Confidence
 from keras_gmlp.utils.card import read_card
 from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
+from keras_gmlp.utils.sources import FEATURES_FIRST, find_model
 
-MODEL = find_features(DEFAULT_BACKBONE)
+MODEL = find_model(DEFAULT_BACKBONE, FEATURES_FIRST)[0]
 CAT = ROOT / "docs" / "cat.jpg"
 
 

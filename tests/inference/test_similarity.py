@@ -22,7 +22,6 @@ from keras_gmlp.inference import text as text_inference
 from keras_gmlp.inference.similarity import (
     embed_all,
     embed_texts,
-    find_features,
     find_nearest,
     find_similar,
     find_similar_texts,
@@ -35,6 +34,7 @@ from keras_gmlp.utils.shipped import (
     find_shipped,
     list_shipped,
 )
+from keras_gmlp.utils.sources import FEATURES_FIRST, find_model
 
 
 @pytest.fixture(scope="module")
@@ -111,15 +111,6 @@ def test_threads_share_a_text_model():
     model = text_inference.load(find_shipped(DEFAULT_LANGUAGE_MODEL))
     texts = [f"{'The ' * n} capital of France is [MASK]." for n in range(1, 9)]
     check_threads(lambda text: [each["score"] for each in model.fill_mask(text)], texts)
-
-
-def test_features_of_a_folder(tmp_path):
-    (tmp_path / "model.tflite").touch()
-    (tmp_path / "model.keras").touch()
-    assert find_features(str(tmp_path)) == tmp_path / "model.keras"
-    (tmp_path / "model_features.tflite").touch()  # requires no Keras
-    assert find_features(tmp_path) == tmp_path / "model_features.tflite"
-    assert find_features("hf-hub:timm/gmlp_s16_224.ra3_in1k").startswith("hf-hub:")
 
 
 def test_planted_copy_is_first(pictures, model, app, tmp_path):
@@ -246,7 +237,7 @@ Near the station there is now a museum of historic trains.
 
 @pytest.mark.skipif(DEFAULT_LANGUAGE_MODEL not in list_shipped(), reason="the model is not here")
 def test_included_model_ranks_a_planted_paraphrase_first():
-    model = text_inference.load(find_features(find_shipped(DEFAULT_LANGUAGE_MODEL)))
+    model = text_inference.load(find_model(DEFAULT_LANGUAGE_MODEL, FEATURES_FIRST)[0])
     notes, paraphrases = PARAPHRASES[::2], PARAPHRASES[1::2]
     vectors = embed_texts(model, [*notes, *paraphrases])
     for number, paraphrase in enumerate(paraphrases):
@@ -309,6 +300,7 @@ print(inference.find_similar(inference.load(features), image, [other, copy])[0][
 from keras_gmlp.programs.similar import main
 print(main([query, "--data", notes, "--model", masked, "--top", "1"]))
 from keras_gmlp.programs.evaluate import main
+from keras_gmlp.utils.sources import FEATURES_FIRST, find_model
 print(main(["gmlp_n4_32-cifar10", "--data", folder, "--split", "all", "--json"]))
 print(sorted((heavy - {"PIL"}) & set(sys.modules)))
 """
@@ -317,7 +309,14 @@ print(sorted((heavy - {"PIL"}) & set(sys.modules)))
         (tmp_path / "animals" / label / "0.png").symlink_to(pictures / "00.png")
     images = (pictures / name for name in ("query.png", "more/copy.jpg", "00.png"))
     files = (text_files[task][1] for task in TASKS)
-    given = (QUERY, notes, *files, *images, find_features(DEFAULT_BACKBONE), ROOT / "docs/cat.jpg")
+    given = (
+        QUERY,
+        notes,
+        *files,
+        *images,
+        find_model(DEFAULT_BACKBONE, FEATURES_FIRST)[0],
+        ROOT / "docs/cat.jpg",
+    )
     printed = run_under("tensorflow", program, *given, tmp_path / "animals").splitlines()
     texts, best, is_copy, first, *codes, rest = printed
     assert (texts, best, is_copy, rest) == ("[]", "cat", "True", "[]")
