@@ -29,7 +29,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "models.resnet": ["ResNet"],
         "models.structure": ["features"],
         "training.devices": ["use_devices"],
-        "training.processes": ["join_processes"],
         "training.recipes": ["RECIPES", "Recipe"],
         "models.saved": ["load_model"],
         "training.train": ["train"],

@@ -8,7 +8,7 @@ import numpy as np
 import keras_gmlp
 from keras_gmlp.data import ArraySplit, ImageData
 from keras_gmlp.training.callbacks import TimeLimitError
-from keras_gmlp.training.processes import DisagreementError, join_processes, process_number
+from keras_gmlp.training.devices import find_process
 from keras_gmlp.training.recipes import find_recipe, override
 
 SHAPE = {"input_shape": (8, 8, 1), "classes": 3, "patch_size": 4}
@@ -40,7 +40,7 @@ def train_on(name, devices=1, pipeline="device", model_parallel=1, stop=False, *
             keras_gmlp.train(model, make_data(), recipe, name, verbose=0, time_limit=limit)
         except TimeLimitError:
             return
-        np.savez(f"{name}/weights-{process_number()}.npz", *model.get_weights())
+        np.savez(f"{name}/weights-{find_process()[0]}.npz", *model.get_weights())
     print(name, len(kernel.sharding.device_set), *parts)
 
 
@@ -52,11 +52,11 @@ def read_weights(folder, process=0):
 
 if __name__ == "__main__":
     port, processes, process = map(int, sys.argv[1:4])
-    join_processes(f"127.0.0.1:{port}", processes, process)
+    keras.distribution.initialize(f"127.0.0.1:{port}", processes, process)
     train_on("stopped", 2, model_parallel=2, stop=True)
     train_on("stopped", 2)
     train_on("shared", 2, "host", epochs=1)
     try:
         train_on("other", 2, "host", epochs=1, seed=1 + process)
-    except DisagreementError as error:
+    except ValueError as error:
         print(error)

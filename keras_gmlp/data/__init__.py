@@ -8,7 +8,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "batches.augmentation": ["Augmentation"],
         "batches.host": ["arrays", "evaluation_batches", "training_batches"],
-        "batches.share": ["Position"],
+        "batches.passes": ["Position"],
         "datasets": ["load"],
         "images.image_data": ["ImageData", "take_fraction"],
         "images.encoded_splits": ["FileSplit"],

@@ -125,10 +125,11 @@ def read_settings(options):
 
 def begin(options):
     """Encodes the text files of a pre-training, once."""
-    from keras_gmlp.training.processes import run_once
+    from keras_gmlp.training.devices import agree, is_main
 
-    if options.text:
-        run_once(lambda: prepare_text(options, options.runs[0]))
+    if options.text and is_main():
+        prepare_text(options, options.runs[0])
+    agree()  # the others wait
 
 
 def prepare_text(options, settings):

@@ -19,9 +19,14 @@ from keras_gmlp.tasks import linear_head
 from keras_gmlp.tasks.image_classification import ImageClassification
 from keras_gmlp.training import run_directory
 from keras_gmlp.training.callbacks import ReseedDropout, StopOnInterrupt, StopWhenDiverged
-from keras_gmlp.training.device_loop import EpochOrder
-from keras_gmlp.training.pipeline import choose_pipeline, fit_context, make_batches, prepare_fit
-from keras_gmlp.training.processes import process_count
+from keras_gmlp.training.devices import find_process
+from keras_gmlp.training.pipeline import (
+    EpochOrder,
+    choose_pipeline,
+    fit_context,
+    make_batches,
+    prepare_fit,
+)
 
 HEAD = "linear head"  # name of the candidate without training
 GAIN = 0.98  # of the loss of the head that training must get below
@@ -134,7 +139,7 @@ def is_open(prepared):
         and type(prepared.recipe.task) is ImageClassification
         and "head" in names
         and "head_distillation" not in names
-        and process_count() == 1
+        and find_process()[1] == 1
         and keras.distribution.distribution() is None
         and len(prepared.data.train) <= MOST_IMAGES
     ):

@@ -5,7 +5,6 @@ import statistics
 from pathlib import Path
 
 from keras_gmlp.data.validation import check_folds
-from keras_gmlp.training.processes import run_once
 from keras_gmlp.utils.files import write_json
 
 FILE = "folds.json"
@@ -67,6 +66,8 @@ def write_folds(directory, results):
         The summary, a dict: `folds`, their number; `accuracy_mean`; `accuracy_deviation`, the
         standard deviation, as of a sample; and `accuracies`, a list.
     """
+    from keras_gmlp.training.devices import is_main
+
     accuracies = [metrics["test_accuracy"] for metrics in results]
     summary = {
         "folds": len(accuracies),
@@ -74,5 +75,6 @@ def write_folds(directory, results):
         "accuracy_deviation": round(statistics.stdev(accuracies), 6),
         "accuracies": accuracies,
     }
-    run_once(lambda: write_json(Path(directory) / FILE, summary))
+    if is_main():
+        write_json(Path(directory) / FILE, summary)
     return summary

@@ -18,7 +18,7 @@ from keras_gmlp.runs.text import adapt_language_model, build_language_model
 from keras_gmlp.tasks.multi_label_classification import match_labels
 from keras_gmlp.training import run_directory
 from keras_gmlp.training.callbacks import require_validation
-from keras_gmlp.training.processes import run_once
+from keras_gmlp.training.devices import is_main
 from keras_gmlp.training.recipes import Recipe
 from keras_gmlp.utils.files import directory_lock
 from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
@@ -81,7 +81,8 @@ def prepare(settings, dataset=None):
         return PreparedRun(settings, recipe, *make(settings, recipe))
     if dataset is None:
         check_path(settings.data)  # before weights are downloaded
-    run_once(lambda: _check_directory(settings.out))
+    if is_main():
+        _check_directory(settings.out)
     source = None
     if settings.weights:
         source = pretrained.load(settings.weights, settings.model)

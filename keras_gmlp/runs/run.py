@@ -8,8 +8,7 @@ from keras_gmlp.data.run_folder import RESTORE, Run
 from keras_gmlp.runs.choosing import choose
 from keras_gmlp.runs.prepare import build, prepare
 from keras_gmlp.runs.settings import RunSettings
-from keras_gmlp.training.devices import single_device, whole_batches
-from keras_gmlp.training.processes import run_once
+from keras_gmlp.training.devices import agree, is_main, single_device
 from keras_gmlp.training.train import train
 from keras_gmlp.utils.files import write_json
 
@@ -97,7 +96,7 @@ def train_run(
         **options,
     )
 
-    def finish():
+    if is_main():
         added = before if choice is None else {**before, "candidates": choice.candidates}
         if missing := {name: added[name] for name in added if metrics.get(name) != added[name]}:
             metrics.update(missing)
@@ -108,8 +107,7 @@ def train_run(
 
             with single_device():
                 metrics["exports"] = export_run(settings.out, ["tflite"], run.data)
-
-    run_once(finish)
+    agree()  # the others wait
     if complete:
         report("this run is complete already; --restart (restart=True) trains it again.")
     return metrics
@@ -119,8 +117,7 @@ def test_weights(run, report, verbose):
     """Tests the weights that a run starts from; returns a dict for its metrics."""
     report("before training: testing the weights ...")
     task, split = run.recipe.task, run.recipe.task.validation_split(run.data)
-    with whole_batches():
-        found = task.evaluate(run.model, run.data, split, verbose=int(verbose == 1))
+    found = task.evaluate(run.model, run.data, split, verbose=int(verbose == 1))
     value, score = found[task.headline], task.headline.replace("_", " ")
     on = f"of the {split} images right" if score == "accuracy" else f"{score} on the {split} images"
     report(f"before {100 * value:.2f} % {on}")

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.data.batches.share import take_share
 from keras_gmlp.data.text.corpus import PreparedCorpus, build_corpus
 from keras_gmlp.data.text.files import read_lines
 from keras_gmlp.tasks.confidence import Confidence
@@ -122,8 +121,7 @@ class MaskedLM(TextTask):
 
         start = position.count_steps(self.size(data) // batch_size)
         windows = (batch_size, self.length, self.mask_rate)
-        batches = MaskedBatches(data.train, *windows, position.seed, start, self.cut)
-        return take_share(batches, position.share)
+        return MaskedBatches(data.train, *windows, position.seed, start, self.cut)
 
     def fits_device(self, data):
         return True  # 200 MB of text are 100 MB of tokens

@@ -193,7 +193,8 @@ class Task:
     def training_batches(self, data, batch_size, position):
         """Returns the training batches; one iteration is one epoch.
 
-        They begin where the run stands, a `Position`, and are this process' share.
+        They begin where the run stands, a `Position`. Of a `keras.utils.PyDataset` each of several
+        processes takes its rows; a `tf.data.Dataset` holds only the rows of `position.part`.
         """
         raise NotImplementedError
 
@@ -212,7 +213,7 @@ class Task:
 
         Returns:
             `(arrays, augment, mixed_epochs)`: arrays of the same length, with a sample at each
-            index; a function as `training.device_loop.make_device_class` takes it; and a function
+            index; a function as `training.pipeline.make_device_class` takes it; and a function
             from the number of epochs to the range of those in which mixing is active.
         """
         raise NotImplementedError

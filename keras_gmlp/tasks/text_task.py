@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.data.batches.share import take_share
 from keras_gmlp.data.text.tokenizer import encode_rows
 from keras_gmlp.models.saved import require_numbers
 from keras_gmlp.tasks.confidence import read_confidence
@@ -126,7 +125,7 @@ class TextTask(Task):
         order = position.seed, position.count_steps(len(ids) // batch_size)
         # Keras on TensorFlow requires batches of one shape.
         cuts = () if keras.backend.backend() == "tensorflow" else self.cuts
-        return take_share(TextBatches(ids, targets, batch_size, *order, cuts), position.share)
+        return TextBatches(ids, targets, batch_size, *order, cuts)
 
     def evaluation_batches(self, data, split="test", samples=-1):
         from keras_gmlp.data.text.sentence_batches import TextBatches

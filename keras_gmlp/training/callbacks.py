@@ -11,7 +11,7 @@ import time
 import keras
 import numpy as np
 
-from keras_gmlp.training.processes import run_once
+from keras_gmlp.training.devices import agree
 from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.files import naming
 
@@ -37,7 +37,7 @@ class TimeLimit(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         now = time.monotonic()  # final evaluation is left as much time as an epoch took
         over = epoch + 1 < self.epochs and now + 2 * (now - self.began) > self.end
-        if run_once(lambda: over):  # all processes stop, or none
+        if agree(over):  # all processes stop, or none
             raise TimeLimitError(
                 f"stopped at the time limit after epoch {epoch + 1} of {self.epochs}; the same "
                 "command resumes the run."
@@ -200,7 +200,7 @@ class KeepBest(keras.callbacks.Callback):
         self.checkpoint, self.metric, self.patience = checkpoint, metric, patience
         self.values = {int(row["epoch"]) + 1: float(row[metric]) for row in history}
         self.best = None
-        if run_once(lambda: len(self.values)):
+        if self.values:
             self._choose()
 
     def on_epoch_end(self, epoch, logs=None):
@@ -216,16 +216,16 @@ class KeepBest(keras.callbacks.Callback):
 
     def restore(self, model):
         """Loads the weights of the best epoch that were tested, if there is one."""
-        run_once(lambda: None)  # process 0 has saved the epoch
+        agree()  # the main process has saved the epoch
         if self.best is None:
             return
         self.checkpoint.restore_best(model)
         # The averaged weights, which the end of `fit` would set.
         model.optimizer.finalize_variable_values(model.trainable_variables)
-        run_once(lambda: None)  # all have read it, before process 0 deletes it
+        agree()  # all have read it, before the main process deletes it
 
     def _choose(self):
-        self.best = run_once(lambda: max(self.values, key=self.values.get))
+        self.best = max(self.values, key=self.values.get)
         self.checkpoint.best = self.best
 
 

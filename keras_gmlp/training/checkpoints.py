@@ -11,8 +11,7 @@ import numpy as np
 
 from keras_gmlp.data.run_folder import RESTORE
 from keras_gmlp.training.callbacks import generator_states
-from keras_gmlp.training.devices import single_device
-from keras_gmlp.training.processes import process_count, run_once
+from keras_gmlp.training.devices import agree, find_process, is_main, single_device
 from keras_gmlp.training.run_directory import CHECKPOINTS
 from keras_gmlp.utils.errors import first_line
 from keras_gmlp.utils.files import atomic_write, remove_leftovers, require_space
@@ -110,13 +109,13 @@ def _load(model, path, within=False):
 class SaveWithinEpoch(keras.callbacks.Callback):
     """Saves a checkpoint within an epoch, with its state, when the last one is some minutes old."""
 
-    # All processes need it; the first one decides and writes.
+    # All processes need it; the main one decides and writes.
 
     def __init__(self, checkpoint, minutes, clock, first_step=0, steps=1):
         super().__init__()
         self.checkpoint, self.seconds, self.clock = checkpoint, 60 * minutes, clock
         self.first_step, self.steps = first_step, steps
-        self.every = AGREED if process_count() > 1 else 1
+        self.every = AGREED if find_process()[1] > 1 else 1
 
     def on_train_begin(self, logs=None):
         self.saved = time.monotonic()
@@ -132,11 +131,12 @@ class SaveWithinEpoch(keras.callbacks.Callback):
     def on_train_batch_begin(self, batch, logs=None):
         if batch == 0 or batch % self.every:
             return
-        if not run_once(lambda: int(time.monotonic() - self.saved >= self.seconds)):
+        if not agree(time.monotonic() - self.saved >= self.seconds):
             return
         if keras.backend.backend() == "jax":
             self.model.jax_state_sync()  # during an epoch Keras keeps the values elsewhere
-        run_once(lambda: self._save(self.first_step + batch * self.steps))
+        if is_main():
+            self._save(self.first_step + batch * self.steps)
         self.saved = time.monotonic()
 
     def _save(self, step):

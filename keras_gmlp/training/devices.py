@@ -1,8 +1,11 @@
-"""Training on several devices, with `keras.distribution` (JAX)."""
+"""The devices and the processes of a training, with `keras.distribution` (JAX)."""
 
 import contextlib
+import hashlib
+import json
 
 import keras
+import numpy as np
 
 SPLIT = {  # which dimension of a block's weights the devices of a model share
     r".*expand/kernel": (None, "model"),
@@ -20,11 +23,12 @@ def use_devices(devices=1, model_parallel=1):
 
     Build the model inside the context too: Keras places variables when it creates them. A batch
     keeps its size: each device computes a part of it. The weights after training do not depend on
-    the number of devices, except for rounding.
+    the number of devices, except for rounding. Several processes train one model if each begins
+    with `keras.distribution.initialize`.
 
     Args:
         devices: Number of devices of each process, or `"all"`. 1 changes nothing in a single
-            process. For several processes see `join_processes`.
+            process.
         model_parallel: Number of devices that shard one copy of the model, which saves memory: the
             expanded channels and the attention heads are split where their number allows it, all
             other weights are copied. It must divide `devices`: a copy stays in one process.
@@ -41,76 +45,58 @@ def use_devices(devices=1, model_parallel=1):
         ...     print(distribution)
         None
     """
-    chosen = _choose(devices, model_parallel)
+    chosen = _choose_devices(devices, model_parallel)
     if len(chosen) == 1:
         yield None
         return
-    own = {"auto_shard_dataset": False}
-    if model_parallel == 1:
-        distribution = _DataParallel(devices=chosen, **own)
-    else:
-        shape = (len(chosen) // model_parallel, model_parallel)
-        mesh = keras.distribution.DeviceMesh(shape, ("batch", "model"), chosen)
-        layouts = keras.distribution.LayoutMap(mesh)
-        layouts.update(SPLIT)
-        distribution = _ModelParallel(layout_map=layouts, batch_dim_name="batch", **own)
-    with distribution.scope():
-        yield distribution
+    shape = (len(chosen) // model_parallel, model_parallel)
+    mesh = keras.distribution.DeviceMesh(shape, ("batch", "model"), chosen)
+    layouts = keras.distribution.LayoutMap(mesh)
+    layouts.update(SPLIT)
+    with _Devices(layout_map=layouts, auto_shard_dataset=False).scope():
+        yield keras.distribution.distribution()
 
 
-def _choose(devices, model_parallel):
-    """Returns the names of the devices to train on."""
-    if devices != "all" and (type(devices) is not int or devices < 1):
-        raise ValueError(f"devices must be a positive integer or 'all'; received {devices!r}.")
-    if type(model_parallel) is not int or model_parallel < 1:
-        raise ValueError(f"model_parallel must be a positive integer; received {model_parallel!r}.")
+def _choose_devices(devices, model_parallel):
+    """Returns the names of the devices to train on, as Keras spells them."""
     backend = keras.backend.backend()
-    if backend != "jax" and (devices, model_parallel) != (1, 1):
+    if backend != "jax":
+        if (devices, model_parallel) != (1, 1):
+            raise ValueError(
+                f"several devices require the JAX backend; received {backend}. Set "
+                "KERAS_BACKEND=jax (--backend jax), or train on one device."
+            )
+        return [backend]
+    import jax
+
+    present = [[] for _ in range(jax.process_count())]
+    for device in jax.devices():
+        present[device.process_index].append(f"{device.platform}:{device.id}")
+    fewest = min(map(len, present))
+    count = fewest if devices == "all" else devices
+    if not 1 <= count <= fewest:
         raise ValueError(
-            f"several devices require the JAX backend; received {backend}. Set KERAS_BACKEND=jax "
-            "(--backend jax), or train on one device."
+            f"devices={devices}, but each process has {fewest}. Give a number from 1, or 'all'."
         )
-    present = _list_by_process() if backend == "jax" else [[backend]]
-    fewest = min(present, key=len)
-    count = len(fewest) if devices == "all" else devices
-    if count > len(fewest):
-        place = "this machine" if len(present) == 1 else f"process {present.index(fewest)}"
+    if model_parallel < 1 or count % model_parallel:
         raise ValueError(
-            f"devices={count}, but {place} has {len(fewest)} ({', '.join(fewest[:8])}). "
-            "'all' takes all."
-        )
-    if count % model_parallel:
-        raise ValueError(
-            f"model_parallel={model_parallel} does not divide the {count} devices"
-            f"{' of a process' if len(present) > 1 else ''}; choose one of "
-            f"{', '.join(str(n) for n in range(1, count + 1) if count % n == 0)}."
+            f"model_parallel={model_parallel} does not divide the {count} devices of a process."
         )
     return [name for names in present for name in names[:count]]
 
 
-def _list_by_process():
-    """Returns the names of each process' devices, as Keras spells them."""
-    import jax
+class _Devices(keras.distribution.ModelParallel):
+    """Splits the batches of a `make_splitting_class`; copies other inputs to all devices."""
 
-    names = [[] for _ in range(jax.process_count())]
-    for device in jax.devices():
-        names[device.process_index].append(f"{device.platform}:{device.id}")
-    return names
-
-
-class _WholeData:
-    """Copies inputs to all devices if `whole` is set, and otherwise splits their batch."""
-
-    whole = False  # set for a compiled chunk of steps, which splits its batches itself
+    splits = False
 
     @property
     def shards(self):
         """Number of parts into which the devices split a batch."""
-        mesh = self.device_mesh
-        return mesh.shape[mesh.axis_names.index(self.batch_dim_name)]
+        return self.device_mesh.shape[0]
 
     def get_data_layout(self, data_shape):
-        return self.copied(data_shape) if self.whole else self.split(data_shape)
+        return self.split(data_shape) if self.splits else self.copied(data_shape)
 
     def split(self, shape):
         """Returns the layout of a batch that the devices split."""
@@ -120,54 +106,47 @@ class _WholeData:
         """Returns the layout of a tensor that each device holds whole."""
         return keras.distribution.TensorLayout([None] * len(shape), self.device_mesh)
 
-
-class _DataParallel(_WholeData, keras.distribution.DataParallel):
-    pass
-
-
-class _ModelParallel(_WholeData, keras.distribution.ModelParallel):
-    """Copies the variables that do not split evenly."""
-
     def get_variable_layout(self, variable):
-        layout = super().get_variable_layout(variable)
-        mesh, axes, shape = self.device_mesh, layout.axes, variable.shape
-        parts = dict(zip(mesh.axis_names, mesh.shape, strict=True))
-        fits = len(axes) == len(shape) and all(
-            axis is None or size % parts[axis] == 0 for size, axis in zip(shape, axes, strict=True)
+        """Returns the layout of a variable: copied if it does not split evenly."""
+        layout, parts = super().get_variable_layout(variable), self.device_mesh.shape[1]
+        axes, shape = layout.axes, variable.shape
+        even = len(axes) == len(shape) and all(
+            axis is None or size % parts == 0 for size, axis in zip(shape, axes, strict=True)
         )
-        return layout if fits else self.copied(shape)
+        return layout if even else self.copied(shape)
+
+    @contextlib.contextmanager
+    def splitting(self, splits):
+        """Splits or copies the inputs of the context."""
+        before, self.splits = self.splits, splits
+        try:
+            yield
+        finally:
+            self.splits = before
 
 
-def check_devices(devices, model_parallel, batch_size):
-    """Raises a `ValueError` if `use_devices` or training with this batch size would fail."""
-    count = len(_choose(devices, model_parallel))
-    check_split(batch_size, count // model_parallel)
+def make_splitting_class(base, distribution):
+    """Returns a subclass of a model class whose `fit` splits each batch among the devices."""
+
+    # The last batch of an evaluation need not split evenly.
+    class SplittingModel(base):
+        def fit(self, *args, **kwargs):
+            with distribution.splitting(True):
+                return super().fit(*args, **kwargs)
+
+        def evaluate(self, *args, **kwargs):
+            with distribution.splitting(False):
+                return super().evaluate(*args, **kwargs)
+
+    return SplittingModel
 
 
 def check_split(batch_size, shards):
     """Raises a `ValueError` if a batch does not split evenly into a number of parts."""
     if batch_size % shards:
-        lower = batch_size // shards * shards
-        choices = " or ".join(str(n) for n in (lower, lower + shards) if n)
         raise ValueError(
             f"a batch of {batch_size} does not split evenly into the {shards} parts that devices "
-            f"compute. Choose another batch_size (--batch-size), such as {choices}, or other "
-            "devices."
-        )
-
-
-def check_place(model, distribution):
-    """Raises a `ValueError` if the variables of a model are not on the devices of the context."""
-    if not isinstance(distribution, _WholeData):
-        raise ValueError(
-            f"training takes its devices from keras_gmlp.use_devices; received a "
-            f"{type(distribution).__name__}. Replace it with that context."
-        )
-    devices = set(distribution.device_mesh.backend_mesh.devices.flat)
-    if any(set(v.value.sharding.device_set) != devices for v in model.variables):
-        raise ValueError(
-            f"{model.name} is not on the {len(devices)} devices: build it inside "
-            "keras_gmlp.use_devices, as training."
+            f"compute; choose a multiple of {shards} (--batch-size), or other devices."
         )
 
 
@@ -197,20 +176,6 @@ def copy_to_devices(arrays):
 
 
 @contextlib.contextmanager
-def whole_batches():
-    """Copies batches to all devices of the context."""
-    distribution = keras.distribution.distribution()
-    if distribution is None:
-        yield
-        return
-    before, distribution.whole = distribution.whole, True
-    try:
-        yield
-    finally:
-        distribution.whole = before
-
-
-@contextlib.contextmanager
 def single_device():
     """Suspends the distribution of the context, so that models are built on one device."""
     distribution = keras.distribution.distribution()
@@ -221,12 +186,41 @@ def single_device():
         keras.distribution.set_distribution(distribution)
 
 
-def make_distributed_class(base):
-    """Returns a subclass of a model class that evaluates in `whole_batches`."""
+def find_process():
+    """Returns the index of this process, from 0, and the number of processes."""
+    if keras.backend.backend() != "jax":
+        return 0, 1
+    import jax
 
-    class DistributedModel(base):
-        def evaluate(self, *args, **kwargs):
-            with whole_batches():
-                return super().evaluate(*args, **kwargs)
+    return jax.process_index(), jax.process_count()
 
-    return DistributedModel
+
+def is_main():
+    """Returns whether this is the process that writes for all."""
+    return find_process()[0] == 0
+
+
+def agree(number=0):
+    """Returns the number that the main process gives, in all; they wait for each other."""
+    if find_process()[1] == 1:
+        return number
+    from jax.experimental import multihost_utils
+
+    return int(multihost_utils.broadcast_one_to_all(np.int32(number)))
+
+
+def check_agreement(settings):
+    """Raises a `ValueError` in every process if their settings differ: they would mix silently."""
+    if find_process()[1] == 1:
+        return
+    from jax.experimental import multihost_utils
+
+    text = json.dumps(settings, sort_keys=True).encode()
+    digests = multihost_utils.process_allgather(
+        np.frombuffer(hashlib.sha256(text).digest(), "uint8")
+    )
+    if (digests != digests[0]).any():
+        raise ValueError(
+            "the processes have different settings or data; give all of them the same command, "
+            "except for --process."
+        )

@@ -3,24 +3,26 @@
 import contextlib
 
 import keras
+import numpy as np
 
 from keras_gmlp.data.batches.device import DeviceBatches
-from keras_gmlp.data.batches.share import Position, Share
+from keras_gmlp.data.batches.passes import Position
 from keras_gmlp.data.run_folder import Run
 from keras_gmlp.models.torch_convolutions import channels_stay_last
 from keras_gmlp.objectives.optimizers import freeze_backbone, make_optimizer
 from keras_gmlp.training.callbacks import private_generator
-from keras_gmlp.training.device_loop import build_for_training, make_device_class
 from keras_gmlp.training.devices import (
-    check_place,
     check_split,
     copy_to_devices,
-    make_distributed_class,
+    find_process,
+    make_splitting_class,
+    split_batch,
 )
-from keras_gmlp.training.processes import process_count, process_number
 from keras_gmlp.training.run_directory import has_progress
 from keras_gmlp.utils.environment import accelerators
 from keras_gmlp.utils.errors import one_line_errors
+
+ADAPTED = 5_000  # training samples that weights are computed from, at most
 
 
 def choose_pipeline(recipe, data, directory=None):
@@ -32,7 +34,7 @@ def choose_pipeline(recipe, data, directory=None):
         chosen, complete = run.recipe.get("pipeline", "host"), run.complete
     if chosen == "auto":
         can = backend == "jax" and recipe.task.fits_device(data)
-        return "device" if can and (accelerators() or process_count() > 1) else "host"
+        return "device" if can and (accelerators() or find_process()[1] > 1) else "host"
     if chosen == "device" and not complete:
         if backend != "jax":
             raise ValueError(
@@ -52,22 +54,21 @@ def prepare_fit(model, data, recipe, batch_size):
     """Compiles a model for a recipe."""
     task, trained, batches = recipe.task, model, None
     kind, distribution = task.training_class(model), keras.distribution.distribution()
-    if distribution is None and process_count() > 1:
+    if distribution is not None:
+        check_split(batch_size, distribution.shards)
+    elif find_process()[1] > 1:  # each would train a model of its own
         raise ValueError(
-            f"{process_count()} processes train one model; build it and train it inside "
+            "several processes train one model; build it and train it inside "
             "keras_gmlp.use_devices."
         )
-    if distribution is not None:
-        check_place(model, distribution)
-        check_split(batch_size, distribution.shards)
-        distribution.whole = recipe.pipeline == "device"
-        kind = make_distributed_class(kind)
     if recipe.pipeline == "device":
         arrays, augment, mixed_epochs = task.device_data(data)
         steps = task.size(data) // batch_size
         order = {"seed": recipe.seed, "mixed_epochs": mixed_epochs(recipe.epochs), "steps": steps}
         batches = DeviceBatches(arrays, batch_size, **order, place=copy_to_devices)
         kind = make_device_class(kind, augment)
+    elif distribution is not None:
+        kind = make_splitting_class(kind, distribution)
     if kind is not keras.Model:
         trained = kind(model.inputs, model.outputs, name=model.name)
     if recipe.freeze:
@@ -87,10 +88,29 @@ def make_batches(batches, data, recipe, batch_size, initial_epoch, step=0):
     if batches is not None:
         batches.first_step = step
         return batches, None
-    task, share = recipe.task, Share(process_number(), process_count())
-    position = Position(recipe.seed, initial_epoch, step, recipe.epochs, share)
+    task, part = recipe.task, find_process()
+    position = Position(recipe.seed, initial_epoch, step, recipe.epochs, part)
     batches = task.training_batches(data, batch_size, position)
+    if part[1] > 1 and isinstance(batches, keras.utils.PyDataset):
+        batches = _OwnRows(batches, *part)
     return batches, task.size(data) // batch_size - step if task.endless else None
+
+
+class _OwnRows(keras.utils.PyDataset):
+    """The rows of each batch that one of several processes trains on."""
+
+    def __init__(self, batches, process, processes):
+        super().__init__()
+        self.batches, self.process, self.processes = batches, process, processes
+
+    num_batches = property(lambda self: self.batches.num_batches)
+
+    def __getitem__(self, index):
+        def take(array):
+            rows = len(array) // self.processes
+            return array[self.process * rows : (self.process + 1) * rows]
+
+        return keras.tree.map_structure(take, self.batches[index])
 
 
 @contextlib.contextmanager
@@ -109,3 +129,86 @@ def _unfused_attention():
         if not torch.cuda.is_available():
             return sdpa_kernel(SDPBackend.MATH)
     return contextlib.nullcontext()
+
+
+class EpochOrder(keras.callbacks.Callback):
+    """Draws the order of each epoch of a `DeviceBatches` and gives the model its arrays."""
+
+    def __init__(self, batches):
+        super().__init__()
+        self.batches = batches
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.batches.start_epoch(epoch)
+        self.model.arrays = self.batches.arrays
+
+
+def make_device_class(base, augment):
+    """Returns a subclass of a model class that trains on the items of a `DeviceBatches`."""
+    import jax
+
+    class DeviceModel(base):
+        arrays = None  # the samples, on the devices
+
+        def make_train_function(self, force=False):
+            if self.train_function is not None and not force:
+                return
+            super().make_train_function(force=True)
+            step = self.train_function
+            # `fit` would copy the arrays again, and cannot if they are on several machines.
+            self.train_function = lambda state, plans: step(
+                state, iter([(self.arrays, next(plans))])
+            )
+
+        def train_step(self, state, data):
+            arrays, plan = data
+            key, step = jax.random.wrap_key_data(plan["key"]), super().train_step
+
+            def one(state, item):
+                indices, position = item
+                samples = split_batch([array[indices] for array in arrays])
+                batch = augment(key, *samples, position, plan["mixing"], plan["odd"])
+                logs, state = step(state, batch)
+                return state, logs
+
+            state, logs = jax.lax.scan(one, state, (plan["indices"], plan["positions"]))
+            # Losses and metrics are running means: those of the last step are the chunk's.
+            return {name: value[-1] for name, value in logs.items()}, state
+
+    return DeviceModel
+
+
+def build_for_training(model, *sample):
+    """Creates the variables of optimizer and metrics, which Keras would build from the chunks."""
+    inputs, targets, *weights = sample
+    model.optimizer.build(model.trainable_variables)  # first: `evaluate` is for one device
+    model.evaluate(inputs, targets, sample_weight=weights[0] if weights else None, verbose=0)
+    model.reset_metrics()
+
+
+def adapt_layers(model, task, data):
+    """Computes the weights that layers take from the training data, such as whitening filters.
+
+    A layer takes part if it has a method `adapt`, which takes an iterable of batches of its inputs,
+    and an attribute `adapted` that is `False`. Layers of trained models are `adapted`. The first
+    samples in their order decide, unchanged, so that the same data give the same weights.
+
+    Args:
+        model: A functional `keras.Model`.
+        task: `Task` that the model fits.
+        data: Data set that fits the task.
+
+    Returns:
+        The names of the layers, in their order: a later one sees the outputs of those before it.
+    """
+    names = []
+    for layer in model.layers:
+        if not hasattr(layer, "adapt") or getattr(layer, "adapted", True):
+            continue
+        before = keras.Model(model.input, layer.input)
+        batches = task.evaluation_batches(data, "train", ADAPTED)
+        # JAX takes no tensors of TensorFlow.
+        arrays = (keras.tree.map_structure(np.asarray, inputs) for inputs, *_ in batches)
+        layer.adapt(map(before.predict_on_batch, arrays))
+        names.append(layer.name)
+    return names

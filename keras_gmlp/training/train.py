@@ -16,7 +16,6 @@ from keras_gmlp.models.precision import in_float32
 from keras_gmlp.models.saved import load_model
 from keras_gmlp.tasks import linear_head
 from keras_gmlp.tasks.multi_label_classification import match_labels
-from keras_gmlp.training.adapting import adapt_layers
 from keras_gmlp.training.callbacks import (
     Clock,
     DivergedError,
@@ -29,11 +28,16 @@ from keras_gmlp.training.callbacks import (
     require_validation,
 )
 from keras_gmlp.training.checkpoints import ContinueEpoch, RunCheckpoint, SaveWithinEpoch
-from keras_gmlp.training.device_loop import EpochOrder
-from keras_gmlp.training.devices import single_device
+from keras_gmlp.training.devices import agree, check_agreement, is_main, single_device
 from keras_gmlp.training.model_card import write_model_card
-from keras_gmlp.training.pipeline import choose_pipeline, fit_context, make_batches, prepare_fit
-from keras_gmlp.training.processes import check_agreement, process_number, run_once
+from keras_gmlp.training.pipeline import (
+    EpochOrder,
+    adapt_layers,
+    choose_pipeline,
+    fit_context,
+    make_batches,
+    prepare_fit,
+)
 from keras_gmlp.training.recipes import find_recipe
 from keras_gmlp.training.run_directory import (
     LOCK_TIMEOUT,
@@ -69,8 +73,8 @@ def train(
 
     A run that was stopped resumes after its last checkpoint when it is called again with the same
     arguments, and ends with the same result. A complete run is loaded. If several processes
-    train (`keras_gmlp.join_processes`), all of them call `train` inside `keras_gmlp.use_devices`
-    and read the directory; the first one writes it.
+    train (`keras.distribution.initialize`), all of them call `train` inside
+    `keras_gmlp.use_devices` and read the directory; the first one writes it.
 
     The directory then holds `model.keras` (averaged weights, float32), the files of the task (for
     images `labels.txt`), `recipe.json` (settings, data, versions, hardware), `history.csv` (one
@@ -111,11 +115,11 @@ def train(
 
     Raises:
         ValueError: If the model does not fit the data, a patience lacks validation images, the
-            directory holds a run with other settings or data, another process uses it, or
-            `checkpoint_minutes` is not positive.
+            directory holds a run with other settings or data, another process uses it,
+            `checkpoint_minutes` is not positive, or several processes have different settings or
+            data.
         DivergedError: If the loss becomes NaN or infinite.
-        DisagreementError: If several processes train with different settings or data.
-        RuntimeError: If the directory is deleted while the run trains, or process 0 failed.
+        RuntimeError: If the directory is deleted while the run trains.
         TimeLimitError: If the run stops at the time limit.
     """
     import matplotlib.figure  # noqa: F401 (if it is missing, fail now and not after the last epoch)
@@ -152,7 +156,7 @@ def train(
             remove_leftovers(directory, "|".join(map(re.escape, (*WRITTEN, "saved_model"))))
             return Run(directory).complete
 
-        if run_once(begin):  # complete
+        if agree(is_main() and begin()):  # complete
             return _load(model, task, directory)
         if not has_progress(directory):
             if getattr(task, "fit_head", 0):
@@ -163,7 +167,7 @@ def train(
         options |= {"checkpoint_minutes": checkpoint_minutes, "callbacks": callbacks}
         epochs, best = _fit(model, data, recipe, checkpoint, **options)
 
-        def finish():
+        if is_main():
             with single_device():
                 metrics = _save(model, data, recipe, directory, card)
             metrics |= {"parameters": model.count_params(), "epochs": epochs}
@@ -173,8 +177,7 @@ def train(
                 write_model_card(directory, metrics)
             write_json(directory / "metrics.json", metrics)  # last: it marks a complete run
             checkpoint.remove()
-
-        run_once(finish)
+        agree()  # the others wait
         return Run(directory).metrics
 
 
@@ -203,19 +206,17 @@ def _fit(
     callbacks,
 ):
     """Trains from the checkpoint on; returns the epochs done and, with a patience, the best one."""
-    task, directory, first = recipe.task, checkpoint.directory.parent, process_number() == 0
+    task, directory, first = recipe.task, checkpoint.directory.parent, is_main()
     batch_size = min(recipe.batch_size, task.size(data))
     model, batches = prepare_fit(model, data, recipe, batch_size)
     epochs, step = checkpoint.restore(model), checkpoint.step
     done = epochs * (task.size(data) // batch_size) + step
     history, columns = directory / "history.csv", _columns(task)
 
-    def write_start():
+    if first:
         task.write_files(data, directory)
         trim_history(history, epochs, columns)
-        return done
-
-    if run_once(write_start) != done:
+    if agree(done) != done:
         raise ValueError(
             f"{directory}: this process finds another checkpoint than process 0; put the folder on "
             "a disk that all processes share."
@@ -265,7 +266,7 @@ def _fit(
             epochs = record.epoch[-1] + 1 if record.epoch else epochs
             if not step:
                 break
-            run_once(lambda: None)  # process 0 has saved the epoch
+            agree()  # the main process has saved the epoch
             # The end of `fit` has replaced the weights by their averages.
             epochs, step = checkpoint.restore(model), 0
     if keep is None:

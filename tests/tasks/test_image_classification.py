@@ -7,7 +7,7 @@ import tensorflow as tf
 
 import keras_gmlp
 from keras_gmlp.data.batches.augmentation import Augmentation
-from keras_gmlp.data.batches.share import Position
+from keras_gmlp.data.batches.passes import Position
 from keras_gmlp.data.images.image_data import ImageData
 from keras_gmlp.data.images.splits import ArraySplit
 from keras_gmlp.tasks import image_classification

@@ -6,7 +6,7 @@ import pytest
 from check_layer import to_numpy
 
 from keras_gmlp import text
-from keras_gmlp.data.batches.share import Position
+from keras_gmlp.data.batches.passes import Position
 from keras_gmlp.data.text.corpus import PreparedCorpus, build_corpus
 from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.tasks.masked_lm import MaskedLM

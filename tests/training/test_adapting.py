@@ -8,8 +8,8 @@ from tiny_run import RECIPE, Kill, make_data
 
 from keras_gmlp import ConvNet
 from keras_gmlp.layers import WhiteningConvolution
-from keras_gmlp.training import adapting
-from keras_gmlp.training.adapting import adapt_layers
+from keras_gmlp.training import pipeline
+from keras_gmlp.training.pipeline import adapt_layers
 from keras_gmlp.training.train import train
 
 pytestmark = pytest.mark.eager
@@ -29,7 +29,7 @@ def expected_kernel(images):
 
 
 def test_kernel_comes_from_the_first_training_images_unchanged(monkeypatch):
-    monkeypatch.setattr(adapting, "SAMPLES", 10)
+    monkeypatch.setattr(pipeline, "ADAPTED", 10)
     data, model = make_data(), small_model()
     assert adapt_layers(model, RECIPE.task, data) == ["stem"]
     kernel = to_numpy(model.get_layer("stem").kernel)

@@ -91,7 +91,7 @@ def test_steps_of_a_resumed_epoch_count_from_its_start(tmp_path):
 
 
 def test_several_processes_agree_every_twenty_steps(tmp_path, monkeypatch):
-    monkeypatch.setattr(checkpoints, "process_count", lambda: 2)
+    monkeypatch.setattr(checkpoints, "find_process", lambda: (0, 2))
     callback, _ = make_saver(tmp_path)
     assert list_steps(callback, 50) == [20, 40]
 

@@ -14,8 +14,12 @@ from keras_gmlp.data.batches.device_augmentation import make_device_augmenter
 from keras_gmlp.objectives.losses import CrossEntropy
 from keras_gmlp.objectives.metrics import Accuracy
 from keras_gmlp.objectives.optimizers import make_optimizer
-from keras_gmlp.training.device_loop import EpochOrder, build_for_training, make_device_class
-from keras_gmlp.training.pipeline import choose_pipeline
+from keras_gmlp.training.pipeline import (
+    EpochOrder,
+    build_for_training,
+    choose_pipeline,
+    make_device_class,
+)
 from keras_gmlp.training.train import train
 
 jax_only = pytest.mark.skipif(keras.backend.backend() != "jax", reason="the JAX path")

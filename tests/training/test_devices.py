@@ -12,7 +12,7 @@ import pytest
 from read_table import read_table
 from shades import read_weights
 
-from keras_gmlp.training.devices import check_devices, check_split, use_devices
+from keras_gmlp.training.devices import check_split, use_devices
 
 on_jax = pytest.mark.skipif(keras.backend.backend() != "jax", reason="requires JAX")
 
@@ -55,12 +55,11 @@ with keras_gmlp.use_devices(4, model_parallel=4):
         print(model.name, np.isfinite(model.predict(images[:4], verbose=0)).all())
 model = keras_gmlp.aMLP(**SHAPE, **SIZES)
 recipe = override(find_recipe("quick"), {"batch_size": 48, "pipeline": "device"})
-for distribution in (keras_gmlp.use_devices(2), keras.distribution.DataParallel().scope()):
-    try:
-        with distribution:
-            keras_gmlp.train(model, make_data(), recipe, "outside", verbose=0)
-    except ValueError as error:
-        print("refused:", error)
+try:
+    with keras_gmlp.use_devices(2):
+        keras_gmlp.train(model, make_data(), recipe, "outside", verbose=0)
+except ValueError as error:
+    print("refused:", error)
 """
 
 
@@ -117,7 +116,7 @@ def test_language_models_train_on_several_devices(runs):
 def test_float16_copied_heads_and_models_from_elsewhere(runs):
     assert np.isfinite(float(history(runs[0], "half")[0]["loss"]))
     assert {"eamlp True", "vit True"} <= set(runs[1])
-    assert sum(line.startswith("refused:") for line in runs[1]) == 2
+    assert sum(line.startswith("refused:") for line in runs[1]) == 1
 
 
 @on_jax
@@ -141,16 +140,15 @@ def test_each_test_image_counts_once(runs, several):
 @pytest.mark.skipif(keras.backend.backend() == "jax", reason="JAX can")
 def test_other_backends_refuse():
     for devices in (2, "all"):
-        with pytest.raises(ValueError, match="JAX"):
-            check_devices(devices, 1, batch_size=8)
-    check_devices(1, 1, batch_size=7)
+        with pytest.raises(ValueError, match="JAX"), use_devices(devices):
+            pass
 
 
 @on_jax
 def test_mistakes():
     for arguments, reason in (
         ((99, 1), "99"),
-        (("two", 1), "two"),
+        ((-1, 1), "-1"),
         ((1, 2), "model_parallel=2"),
     ):
         with pytest.raises(ValueError, match=reason), use_devices(*arguments):
@@ -159,5 +157,5 @@ def test_mistakes():
 
 def test_batch_that_devices_cannot_split():
     check_split(64, 8)
-    with pytest.raises(ValueError, match="96 or 104"):
+    with pytest.raises(ValueError, match="does not split evenly"):
         check_split(100, 8)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import keras
 import numpy as np
@@ -19,14 +20,8 @@ from PIL import Image
 
 import keras_gmlp
 from keras_gmlp import Recipe
-from keras_gmlp.programs.shared.cli import UsageError
-from keras_gmlp.training import processes
-from keras_gmlp.training.processes import (
-    DisagreementError,
-    check_agreement,
-    join_processes,
-    run_once,
-)
+from keras_gmlp.data.batches.host import ArrayBatches
+from keras_gmlp.training import pipeline
 from keras_gmlp.utils.files import read_json
 
 on_jax = pytest.mark.skipif(keras.backend.backend() != "jax", reason="requires JAX")
@@ -128,7 +123,7 @@ def test_weights_do_not_depend_on_the_processes(tmp_path, monkeypatch):
         ]
         assert accuracies[0] == pytest.approx(accuracies[1], abs=1e-6)
     assert read_epochs(tmp_path / "stopped") == [0, 1, 2]
-    assert "seed 1 there, 2 here" in outputs[1]
+    assert all("different settings" in output for output in outputs)
     assert not (tmp_path / "other").exists()
 
 
@@ -149,16 +144,7 @@ def test_lost_process_ends_the_other_and_the_run_resumes(tmp_path, packed):
     assert codes == [0, 0], outputs
     assert read_epochs(run) == [0, 1, 2]
     assert read_json(run / "metrics.json")["exports"]["tflite"]["accuracy"] >= 0
-    assert len(outputs[1].splitlines()) == 1
-
-
-def test_processes_with_other_settings_are_wrong_usage():
-    def disagree(options):
-        raise DisagreementError("process 1 has other settings")
-
-    options = argparse.Namespace(process=0, coordinator=None)
-    with pytest.raises(UsageError, match="process 1 has other settings"):
-        load_app("processes").run_in_processes(lambda _: [], disagree, options)
+    assert "train: " not in outputs[1]
 
 
 def test_errors_of_a_lost_connection():
@@ -166,7 +152,7 @@ def test_errors_of_a_lost_connection():
         ("UNKNOWN: Gloo AllGather failed: [external/gloo/pair.cc:547] Connection closed", True),
         ("photos/igloo/x.jpg: damaged or truncated image (broken)", False),
     ):
-        options = argparse.Namespace(process=0, coordinator="host:1")
+        options = argparse.Namespace(coordinator="host:1")
         expected = "lost another process" if lost else re.escape(text)
         with pytest.raises((RuntimeError, ValueError), match=expected):
             raise_within(load_app("processes").reporting(options), ValueError(text))
@@ -177,27 +163,11 @@ def raise_within(context, error):
         raise error
 
 
-@on_jax
-def test_mistakes():
-    for arguments, reason in (
-        (("127.0.0.1:1", 2, 2), "process"),
-        (("host:70000", 2, 0), "coordinator"),
-    ):
-        with pytest.raises(ValueError, match=reason):
-            join_processes(*arguments)
-
-
-@on_jax
-def test_coordinator_that_does_not_answer(monkeypatch):
-    monkeypatch.setattr(processes, "JOIN_TIMEOUT", 0)
-    with pytest.raises(RuntimeError, match="no coordinator"):
-        join_processes(f"127.0.0.1:{free_port()}", 2, 1)
-
-
 @pytest.mark.skipif(keras.backend.backend() == "jax", reason="JAX can")
-def test_other_backends_refuse():
-    with pytest.raises(ValueError, match="several processes require the JAX backend"):
-        join_processes("127.0.0.1:1", 2, 0)
+def test_other_backends_refuse(app):
+    given = ("--coordinator", "127.0.0.1:1", "--processes", "2", "--process", "0")
+    code, _, error = app("train", "--data", "digits", *given)
+    assert (code, "JAX" in error) == (2, True)
 
 
 def test_processes_compare_the_number_of_samples(tmp_path, monkeypatch):
@@ -214,12 +184,13 @@ def test_processes_compare_the_number_of_samples(tmp_path, monkeypatch):
     assert compared[0]["samples"] == 146
 
 
-def test_a_single_process_agrees_and_works():
-    check_agreement({"seed": 1})
-    assert run_once(lambda: 3) == 3
-    with pytest.raises(OSError, match="full"):
-        run_once(fail)
-
-
-def fail():
-    raise OSError("full")
+def test_batches_of_a_dataset_are_divided(monkeypatch):
+    batches = ArrayBatches({"a": np.arange(12).reshape(6, 2)}, np.arange(6), batch_size=4)
+    monkeypatch.setattr(pipeline, "find_process", lambda: (1, 2))
+    task = SimpleNamespace(training_batches=lambda *_: batches, endless=False)
+    recipe = SimpleNamespace(task=task, seed=0, epochs=1)
+    made, _ = pipeline.make_batches(None, None, recipe, 4, 0)
+    inputs, targets = made[0]
+    np.testing.assert_array_equal(inputs["a"], [[4, 5], [6, 7]])
+    np.testing.assert_array_equal(targets, [2, 3])
+    assert made.num_batches == 2

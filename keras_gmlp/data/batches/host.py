@@ -5,7 +5,7 @@ import math
 import keras
 
 from keras_gmlp.data.batches.augmentation import Augmentation, first_mirrored
-from keras_gmlp.data.batches.share import WHOLE, Position
+from keras_gmlp.data.batches.passes import Position
 from keras_gmlp.data.images.splits import READERS
 from keras_gmlp.utils.environment import is_installed, require
 
@@ -27,15 +27,15 @@ def training_batches(data, batch_size, augmentation=None, position=0):
         augmentation: An `Augmentation`, or `None` for none. `flip` is ignored if a mirrored image
             would change its label.
         position: A `Position`, with `epochs` for `mix_from` above 0 or `mix_until` below 1; or the
-            seed of a new run. A share reads and decodes no other samples, except that data which
-            fit in memory are read whole.
+            seed of a new run. A process reads and decodes only its own rows, except that data
+            which fit in memory are read whole.
 
     Returns:
         A `tf.data.Dataset` of (float32 images in [0, 255], labels). Labels are class indices, or
         rows of probabilities with MixUp or CutMix; of sets of labels rows of 0 and 1.
 
     Raises:
-        ValueError: If `batch_size` is below 1 or does not split into shares, or an image cannot be
+        ValueError: If `batch_size` is below 1 or does not split into parts, or an image cannot be
             read. When samples stream, reading fails during iteration; see `one_line_errors`.
         ImportError: If TensorFlow is not installed.
     """
@@ -46,7 +46,7 @@ def training_batches(data, batch_size, augmentation=None, position=0):
         raise ValueError(f"batch_size must be at least 1; received {batch_size}.")
     if not isinstance(position, Position):
         position = Position(position)
-    share, step = position.share, position.step
+    step, (process, processes) = position.step, position.part
     augmentation = augmentation or Augmentation(crop=0, flip=False)
     if (augmentation.mix_from, augmentation.mix_until) == (0, 1):
         mixed = range(2**62)
@@ -59,12 +59,20 @@ def training_batches(data, batch_size, augmentation=None, position=0):
         mixed = augmentation.mixed_epochs(position.epochs)
     size = len(data.train)
     batch_size = min(batch_size, size)
-    _check_share(share, batch_size, augmentation)
-    augment = make_augmenter(augmentation, data, share)
+    # Neighbours mix: the rows of a process are pairs.
+    mixes = augmentation.mixup or augmentation.cutmix
+    parts = 2 * processes if processes > 1 and mixes else processes
+    if batch_size % parts:
+        raise ValueError(
+            f"{processes} processes require a batch size that {parts} divides; received "
+            f"{batch_size}."
+        )
+    rows = batch_size // processes
+    own = slice(process * rows, (process + 1) * rows)  # rows of each batch
+    augment = make_augmenter(augmentation, data, batch_size, own)
     epoch = tf.Variable(position.epoch, dtype=tf.int64, trainable=False)
     fold_in = tf.random.experimental.stateless_fold_in
 
-    rows = batch_size // share.processes
     scale, split = augmentation.resized_crop, data.train.keep()
     in_memory = split.fits_in_memory()
     read, request = split.reader(scale), split.requester()
@@ -73,15 +81,13 @@ def training_batches(data, batch_size, augmentation=None, position=0):
     def indices_of(key):
         indices = tf.data.Dataset.range(step * batch_size, size)
         indices = indices.batch(batch_size, drop_remainder=True)
-        return indices.map(
-            lambda i: tf.random.experimental.index_shuffle(share.take(i), key, size - 1)
-        )
+        return indices.map(lambda i: tf.random.experimental.index_shuffle(i[own], key, size - 1))
 
     def batches_of(key):
         samples = indices = indices_of(key)
         if scale:
             samples = indices.enumerate(step).map(
-                lambda i, batch: (batch, share.take(draw_windows(fold_in(key, i), batch_size)))
+                lambda i, batch: (batch, draw_windows(fold_in(key, i), batch_size)[own])
             )
         if in_memory and not scale:
             return indices.map(read)  # gathers a batch at once
@@ -121,18 +127,6 @@ def _request_first(samples, request):
 
     batches = samples.batch(REQUESTED).map(request_indices)
     return batches.prefetch(PREFETCHED).unbatch()
-
-
-def _check_share(share, batch_size, augmentation):
-    """Raises a `ValueError` if a batch does not split into shares that mix in themselves."""
-    needed = share.processes
-    if share != WHOLE and (augmentation.mixup or augmentation.cutmix):
-        needed *= 2
-    if batch_size % needed:
-        raise ValueError(
-            f"{share.processes} processes require a batch size that {needed} divides (neighbours "
-            f"mix in MixUp and CutMix); received {batch_size}."
-        )
 
 
 def evaluation_batches(data, batch_size=250, split="test", samples=-1):

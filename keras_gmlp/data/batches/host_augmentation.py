@@ -12,7 +12,6 @@ import tensorflow as tf
 from keras_gmlp.data.batches import augmentation as shared
 from keras_gmlp.data.batches.namespaces import tensorflow_namespace
 from keras_gmlp.data.batches.rand_augment import OPERATIONS, OPERATIONS_PER_IMAGE, STRENGTH_STDDEV
-from keras_gmlp.data.batches.share import WHOLE
 from keras_gmlp.data.images.resized_crop import DRAWS
 
 _fold_in = tf.random.experimental.stateless_fold_in
@@ -27,8 +26,8 @@ def draw_windows(key, samples):
     return tf.random.stateless_uniform((samples, DRAWS), _fold_in(key, 6))
 
 
-def make_augmenter(augmentation, data, share=WHOLE):
-    """Returns a function that augments a batch, except for `resized_crop`."""
+def make_augmenter(augmentation, data, batch_size, own=slice(None)):
+    """Returns a function that augments a batch, or some rows of it, except for `resized_crop`."""
     if augmentation.rand_augment:
         # If it is missing, fail here with its name: tf.data would bury it in its own traceback.
         import keras_cv  # noqa: F401
@@ -38,7 +37,7 @@ def make_augmenter(augmentation, data, share=WHOLE):
     )
 
     def augment(key, images, labels, *rest):
-        draws = HostDraws(key, images.shape[0], share)
+        draws = HostDraws(key, batch_size, own)
         if isinstance(labels, dict):  # with a teacher's answers
             images, changed = change(images, labels["labels"], draws, *rest)
             return images, {**labels, "labels": changed}
@@ -48,13 +47,15 @@ def make_augmenter(augmentation, data, share=WHOLE):
 
 
 class HostDraws:
-    """The random numbers of a share of a batch; each part of the augmentation has its key."""
+    """The random numbers of rows of a batch; each part of the augmentation has its key."""
 
-    def __init__(self, key, rows, share=WHOLE):
+    # Drawn for the whole batch, so that a sample does not depend on the number of processes.
+
+    def __init__(self, key, batch_size, own=slice(None)):
         self._crop, self._flip, self._operations, self._cutout, mixing = _split(key, 5)
         self._erasing = _fold_in(key, 5)
         self._choice, _, self._weight, self._place = _split(mixing, 4)
-        self._shape, self._share = (share.whole(rows),), share
+        self._shape, self._own = (batch_size,), own
 
     def starts(self, margins):
         """Returns the first row and the first column of windows of padded images."""
@@ -70,7 +71,7 @@ class HostDraws:
             operation, strength, sign = _split(key, 3)
             index = self._uniform(operation, 0, len(OPERATIONS) + 1, "int32")
             normal = tf.random.stateless_normal(self._shape, strength, magnitude, STRENGTH_STDDEV)
-            strength = self._share.take(tf.clip_by_value(normal, 0.0, 1.0))
+            strength = tf.clip_by_value(normal, 0.0, 1.0)[self._own]
             yield index, strength, self._uniform(sign, -magnitude, magnitude)
 
     def cutout(self, size):
@@ -98,7 +99,7 @@ class HostDraws:
 
     def _beta(self, alpha):
         draws = tf.random.stateless_gamma((2, *self._shape), self._weight, alpha)
-        first, second = tf.unstack(self._share.take(draws, axis=1))
+        first, second = tf.unstack(draws[:, self._own])
         return first / (first + second)
 
     def _integers(self, key, counts):
@@ -106,4 +107,4 @@ class HostDraws:
         return [self._uniform(k, 0, n, "int32") for k, n in zip(keys, counts, strict=True)]
 
     def _uniform(self, key, low=0, high=1, dtype="float32"):
-        return self._share.take(tf.random.stateless_uniform(self._shape, key, low, high, dtype))
+        return tf.random.stateless_uniform(self._shape, key, low, high, dtype)[self._own]

@@ -205,7 +205,7 @@ def device_windows(corpus, length):
 
 
 def make_device_masker(corpus, length, rate, cut):
-    """Returns a function that masks windows, for `training.device_loop.make_device_class`."""
+    """Returns a function that masks windows, for `training.pipeline.make_device_class`."""
     import jax
     import jax.numpy as jnp
 

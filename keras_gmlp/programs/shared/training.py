@@ -11,8 +11,8 @@ from keras_gmlp.programs.shared.cli import Program, import_tensorflow, usage_err
 from keras_gmlp.programs.shared.messages import print_error
 from keras_gmlp.programs.shared.processes import (
     PROCESSES,
-    check_process_options,
-    run_in_processes,
+    join_processes,
+    reporting,
     start_processes,
 )
 
@@ -39,12 +39,16 @@ def make_program(name, description, usage, list_runs, *, introduce, warn, report
     def check_all(options):
         if check:
             check(options)
-        check_process_options(options)
         options.training = False
 
+    def run(options):
+        with usage_errors():
+            options.runs = list_runs(options)
+        join_processes(options)
+        with reporting(options):
+            return train_runs(begin, introduce, warn, report, options)
+
     options = {"devices": {"type": _count_or_all}, "checkpoint_minutes": {"type": _minutes}}
-    train = functools.partial(train_runs, begin, introduce, warn, report)
-    run = functools.partial(run_in_processes, list_runs, train)
     return Program(name, description, usage, run, check_all, start=start_processes, **options)
 
 
@@ -66,16 +70,14 @@ def train_runs(begin, introduce, warn, report, options):
     import_tensorflow()
     from keras_gmlp.data.run_folder import Run
     from keras_gmlp.runs.run import train_run
-    from keras_gmlp.training.devices import check_devices, use_devices
+    from keras_gmlp.training.devices import is_main, use_devices
     from keras_gmlp.training.precision import choose_precision
-    from keras_gmlp.training.processes import check_agreement, process_number
     from keras_gmlp.utils.environment import keep_freed_memory
 
+    runs = options.runs
     with usage_errors():
-        runs, recipe = options.runs, options.runs[0].make_recipe()
-        devices = {"devices": options.devices, "model_parallel": options.model_parallel}
-        check_devices(**devices, batch_size=recipe.batch_size)
-        check_agreement({**recipe.settings(), **runs[0].record(), **devices})
+        devices = contextlib.ExitStack()
+        devices.enter_context(use_devices(options.devices, options.model_parallel))
         if "precision" not in runs[0].changes:
             precision = choose_precision(None if options.restart else runs[0].out)
             runs = [settings.with_changes(precision=precision) for settings in runs]
@@ -85,7 +87,7 @@ def train_runs(begin, introduce, warn, report, options):
         if not options.json:
             introduce(run)
         new = options.restart or not Run(run.settings.out).complete
-        if new and process_number() == 0:  # the first process looks for all
+        if new and is_main():  # looks for all processes
             warn(run)
         options.training = True
 
@@ -101,7 +103,7 @@ def train_runs(begin, introduce, warn, report, options):
     places, results = [settings.out for settings in runs], []
     directory = places[0] if len(places) == 1 else str(Path(places[0]).parent)
     try:
-        with use_devices(**devices):
+        with devices:
             if begin:
                 begin(options)
             for settings in runs:

@@ -1,14 +1,13 @@
 """Each process makes a part of every batch; together the parts are the batch."""
 
-import keras
 import numpy as np
 import pytest
 from PIL import Image
 from refused import refused
 
 from keras_gmlp.data import Augmentation, FileSplit, ImageData
-from keras_gmlp.data.batches.host import ArrayBatches, training_batches
-from keras_gmlp.data.batches.share import WHOLE, Position, Share, take_share
+from keras_gmlp.data.batches.host import training_batches
+from keras_gmlp.data.batches.passes import Position
 from keras_gmlp.data.images import splits
 from keras_gmlp.data.images.read_image import read_image
 
@@ -36,18 +35,18 @@ def files(tmp_path):
 
 
 @pytest.mark.parametrize(("name", "memory"), [("crop", 2**30), ("resized", 0)])
-def test_shares_are_the_batch(files, monkeypatch, name, memory):
+def test_parts_are_the_batch(files, monkeypatch, name, memory):
     monkeypatch.setattr(splits, "MEMORY_LIMIT", memory)
     data, read = files
 
-    def make(share):
+    def make(part):
         read.clear()
-        position = Position(seed=3, epoch=1, epochs=2, share=share)
+        position = Position(seed=3, epoch=1, epochs=2, part=part)
         made = training_batches(data, 8, AUGMENTATIONS[name], position)
         return list(made.as_numpy_iterator()), sorted(read)
 
-    whole, all_read = make(WHOLE)
-    (first, ours), (second, theirs) = (make(Share(i, 2)) for i in (0, 1))
+    whole, all_read = make((0, 1))
+    (first, ours), (second, theirs) = (make((i, 2)) for i in (0, 1))
     assert len(whole) == len(first) == len(second) == 3
     for batch, *parts in zip(whole, first, second, strict=True):
         for array, *rows in zip(batch, *parts, strict=True):
@@ -78,19 +77,8 @@ def test_batches_from_a_step_on_are_those_of_the_epoch(files, monkeypatch, resiz
         assert len(read) == 8  # none of the skipped samples
 
 
-def test_share_of_arrays():
-    images = np.arange(12).reshape(6, 2)
-    made = take_share(ArrayBatches({"a": images}, np.arange(6), batch_size=4), Share(1, 2))
-    inputs, targets = made[0]
-    np.testing.assert_array_equal(inputs["a"], images[2:4])
-    np.testing.assert_array_equal(targets, [2, 3])
-    assert made.num_batches == 2
-    plain = keras.utils.PyDataset()
-    assert take_share(plain, WHOLE) is plain
-
-
-def test_neighbours_stay_in_one_share(files):
-    mixed, halves = Augmentation(mixup=1), Position(share=Share(0, 2))
+def test_neighbours_stay_in_one_part(files):
+    mixed, halves = Augmentation(mixup=1), Position(part=(0, 2))
     with refused("that 4 divides"):
         training_batches(files[0], 6, mixed, halves)
     with refused("that 2 divides"):
