@@ -27,7 +27,7 @@ EXPECTED = {
     "keras": "a .keras file",
     "saved_model": "the folder of a SavedModel",
     "onnx": "an .onnx file",
-    "published": f"published weights ({', '.join(SUFFIXES)}, a folder with {WEIGHTS} or {HUB}NAME)",
+    "published": f"published weights (a file such as {WEIGHTS}, its folder or {HUB}NAME)",
 }
 
 

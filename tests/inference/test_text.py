@@ -220,14 +220,8 @@ def test_tokenizer_of_another_model(folder, tokenizer, tmp_path):
 
 
 def test_what_is_no_text_model():
-    for name, reason in (
-        ("saved_models/gmlp_n4_32-cifar10", "an image model"),
-        ("nowhere", "no such model"),
-        ("docs", "no model in this folder"),
-        ("README.md", "unknown kind of model"),
-    ):
-        with refused(reason):
-            load(name)
+    with refused("an image model"):
+        load("saved_models/gmlp_n4_32-cifar10")
 
 
 def test_model_in_memory(tokenizer, folder):

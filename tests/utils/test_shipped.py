@@ -1,6 +1,5 @@
 """Included models by name."""
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -102,13 +101,3 @@ def test_unknown_names_get_the_nearest():
     for load in (inference.load, text_inference.load, keras_gmlp.load_model, pretrained.load):
         with refused("Did you mean .*gmlp_n4_32-cifar10", "gmlp_n4_32_cifar10"):
             load("gmlp_n4_32_cifar10")
-
-
-def test_load_model_takes_the_folder_of_a_run(tmp_path):
-    shutil.copytree(FOLDER, tmp_path / "run")
-    assert keras_gmlp.load_model("run").output_shape == (None, 10)
-    (tmp_path / "run" / "model.keras").unlink()
-    with refused(r"the model\.keras of this run is missing"):
-        keras_gmlp.load_model(tmp_path / "run")
-    with refused("an empty path"):
-        keras_gmlp.load_model("")

@@ -60,6 +60,7 @@ def test_sources_of_other_kinds_are_named(tmp_path, run):
         (tmp_path / "notes.txt", KINDS, "unknown"),
         (tmp_path / "pipe", KINDS, "neither"),
         (tmp_path / "none", KINDS, "no such"),
+        ("", KINDS, "empty"),
         (tmp_path / "runs", KINDS, "mine"),
     ):
         with refused(reason, source):

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from refused import refused
 
-from keras_gmlp.utils.sources import TRAINABLE, find_model
 from keras_gmlp.weights.files import (
     PretrainedConfig,
     read_checkpoint,
@@ -76,7 +75,6 @@ def prefixed(arrays, prefix):
 def test_suffixes_and_short_names(tmp_path):
     for suffix in (".ckpt", ".pth.tar", ".PT", ".bin"):
         path = save(tmp_path / f"best{suffix}", tensors())
-        assert find_model(path) == (path, "published")
         assert short_name(path) == "best"
         assert same(path)
     for source, name in (
@@ -238,11 +236,8 @@ def test_folder_of_the_hubs_cache(tmp_path):
     folder.mkdir(parents=True)
     safetensors.save_file(ARRAYS, blobs / "f00d")
     (folder / "model.safetensors").symlink_to(blobs / "f00d")
-    assert find_model(folder, TRAINABLE) == (folder, "published")
     assert same(folder)
     assert short_name(folder) == short_name(folder / "model.safetensors") == "0123"
-    (folder / "model.keras").touch()  # of a run
-    assert find_model(folder, TRAINABLE)[1] == "keras"
 
 
 def test_config_of_another_file_is_not_overwritten(tmp_path):
