@@ -1,6 +1,12 @@
-"""Sweeps over presets, seeds and shares of the training set: runs, table, charts."""
+"""Plans of runs over presets, seeds and shares of the training set, with their table and charts."""
 
 import lazy_loader
 
 # Names load on first use (SPEC 1): a device with the LiteRT runtime alone imports no Keras.
-__getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={"images": ["Sweep"]})
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "plan": ["Plan", "plan_images", "plan_texts"],
+        "plan_report": ["write_report"],
+    },
+)

@@ -2,26 +2,26 @@
 
 import dataclasses
 import functools
-import math
-import statistics
+import itertools
 from pathlib import Path
 
 from keras_gmlp.comparison.workers import Workers, available_cores
+from keras_gmlp.data.datasets import canonical_name
+from keras_gmlp.data.images.packed import is_packed
 from keras_gmlp.data.run_folder import Run
 from keras_gmlp.data.text.chosen_splits import open_texts
+from keras_gmlp.models.presets import lookup
 from keras_gmlp.runs.queue import read_plan
-from keras_gmlp.runs.settings import short_task
+from keras_gmlp.runs.settings import RunSettings, short_task
 from keras_gmlp.training.recipes import differences
-from keras_gmlp.training.run_directory import (
-    check_samples,
-    has_progress,
-    read_history,
-)
-from keras_gmlp.utils.csv_tables import write_dicts
+from keras_gmlp.training.run_directory import check_samples, has_progress, read_history
 from keras_gmlp.utils.environment import accelerators
 from keras_gmlp.utils.files import atomic_write
 
 FAILURE = "failed.txt"  # in a run's folder: one line, the reason
+
+# Of fine-tunings: small sets require more passes, pairs more tokens.
+CHANGES = {"mrpc": {"epochs": 10, "length": 128}, "cola": {"epochs": 10}}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,11 +36,6 @@ class Measure:
 ACCURACY = Measure("accuracy (%)", "test_accuracy")
 PERPLEXITY = Measure("perplexity", "test_perplexity", 1.0)
 MATTHEWS = Measure("Matthews correlation (x 100)", "test_matthews_correlation")
-
-
-def measure_of(task):
-    """Returns the `Measure` of a task."""
-    return MATTHEWS if short_task(task) == "cola" else ACCURACY
 
 
 class PlannedRun:
@@ -60,9 +55,10 @@ class PlannedRun:
 
     @property
     def measure(self):
-        if self.settings.kind == "task":
-            return measure_of(self.settings.task)
-        return PERPLEXITY if self.settings.kind == "prepared" else ACCURACY
+        if self.settings.kind == "prepared":
+            return PERPLEXITY
+        of_task = self.settings.kind == "task" and short_task(self.settings.task) == "cola"
+        return MATTHEWS if of_task else ACCURACY
 
     @property
     def metrics(self):
@@ -124,9 +120,52 @@ class PlannedRun:
         """Returns the rows of `history.csv`, dicts; none before the first epoch."""
         return read_history(self.directory / "history.csv", ())
 
+    def load_data(self):
+        """Returns the data of the run."""
+        from keras_gmlp.runs.prepare import load_data  # which imports Keras
+
+        texts = self.settings.kind == "task"
+        return open_texts(self.settings.text_source) if texts else load_data(self.settings)
+
+    def describe(self):
+        """Returns what `recipe.json` will say of the run, as far as the settings decide it."""
+        settings = self.settings
+        recorded = {**settings.make_recipe().settings(), **settings.record()}
+        if settings.kind != "data":
+            return recorded
+        recorded["data"] = canonical_name(settings.data)
+        if settings.image_size:
+            recorded["image_size"] = list(settings.size)
+        elif not settings.weights:
+            recorded["image_size"] = list(lookup(settings.model)[1]["input_shape"][:2])
+        if settings.fit:
+            recorded["fit"] = settings.fit
+        elif not settings.weights and not is_packed(recorded["data"]):
+            recorded["fit"] = "crop"
+        return recorded
+
 
 class Plan:
-    """Runs that are compared, each in a folder of its own, so that a plan that stopped resumes."""
+    """Runs that are compared, each in a folder of its own, so that a plan that stopped resumes.
+
+    `work` trains those that are neither complete nor failed. Killing this process ends its runs.
+
+    Args:
+        settings: A list of `RunSettings`, as `plan_images` and `plan_texts` return it.
+        jobs: Number of runs at the same time; they share the cores. Several NVIDIA GPUs are dealt
+            out among them, so that each run uses one.
+        backend: Keras backend of the runs; `None` for that of this process.
+
+    Raises:
+        ValueError: If the settings cannot work, two runs have one folder, or `jobs` exceeds the
+            cores.
+
+    Example:
+        shared = RunSettings(data="cifar10")
+        plan = Plan(plan_images(["gmlp_n4_32", "vit_n4_32"], shared, "runs/both"))
+        plan.work()
+        write_report(plan.runs, "runs/both-report")
+    """
 
     def __init__(self, settings, jobs=1, backend=None):
         self.runs = [PlannedRun(each) for each in settings]
@@ -161,32 +200,81 @@ class Plan:
 
     def work(self):
         """Trains all runs that are neither complete nor failed, if the data are still the same."""
-        from keras_gmlp.runs.prepare import load_data  # which imports Keras
-
-        self.check_recorded()
+        self.check_recorded(self.backend)
         for run in (run for run in self.runs if run.begun and Run(run.directory).samples):
-            texts = run.settings.kind == "task"
-            data = open_texts(run.settings.text_source) if texts else load_data(run.settings)
-            check_samples(run.directory, data)
+            check_samples(run.directory, run.load_data())
         Workers(self.runs, self.jobs, self.backend).train()
 
-    def check_recorded(self):
-        """Raises a `ValueError` if a run was started with other settings."""
+    def check_recorded(self, backend=None):
+        """Raises a `ValueError` if a run was started with other settings, or on another backend."""
         for run in (run for run in self.runs if run.begun):
-            recorded = run.recorded
+            recorded = dict(run.recorded)
             if "environment" in recorded:
                 recorded["backend"] = recorded["environment"]["backend"]
             if "image_shape" in recorded:
                 recorded["image_size"] = recorded["image_shape"][:2]
-            if differing := differences(recorded, self.describe(run.settings)):
+            here = {**run.describe(), **({"backend": backend} if backend else {})}
+            if differing := differences(recorded, here):
                 raise ValueError(
                     f"{run.directory} holds a run with other settings ({'; '.join(differing)}). "
                     "Give the same settings, or choose another directory."
                 )
 
-    def describe(self, settings):
-        """Returns what `recipe.json` says of a run with these settings."""
-        return {**settings.make_recipe().settings(), **settings.record()}
+
+def plan_images(presets, shared, directory, seeds=(0,), fractions=(1.0,)):
+    """Plans a run for each combination of preset, seed and share of the training images.
+
+    Args:
+        presets: Keys of `keras_gmlp.PRESETS`.
+        shared: `RunSettings` of all runs. Preset, seed, fraction and folder are replaced in each.
+        directory: Folder that holds the folders of the runs.
+        seeds: Seeds of weights, order and augmentation.
+        fractions: Shares of the training images, in (0, 1].
+
+    Returns:
+        A list of `RunSettings`, the first seed and the whole training set first.
+    """
+    presets, seeds, fractions = map(dict.fromkeys, (presets, seeds, fractions))
+    planned = []
+    for seed, share, preset in itertools.product(seeds, sorted(fractions, reverse=True), presets):
+        name = f"{preset}{'' if share == 1 else f'-{share:g}'}-seed{seed}"
+        own = {"model": preset, "fraction": share, "seed": seed, "out": str(Path(directory, name))}
+        planned.append(dataclasses.replace(shared, **own))
+    return planned
+
+
+def plan_texts(presets, shared, tasks, directory, seeds=(0,), epochs=None):
+    """Plans language models, each pre-trained once, with the first seed, and fine-tuned on tasks.
+
+    Args:
+        presets: Keys of `keras_gmlp.text.PRESETS`.
+        shared: `RunSettings` of the pre-trainings; its precision and folder of TensorFlow Datasets
+            are also those of the fine-tunings.
+        tasks: Labelled texts, as in `RunSettings`.
+        directory: Folder that holds the folders of the runs.
+        seeds: Seeds of the fine-tunings.
+        epochs: Epochs of the pre-trainings; `None` for those of the recipe.
+
+    Returns:
+        A list of `RunSettings`, the pre-trainings first.
+    """
+    presets, tasks, seeds = map(list, map(dict.fromkeys, (presets, tasks, seeds)))
+    place = {preset: str(Path(directory) / preset) for preset in presets}
+    models = [
+        dataclasses.replace(shared, model=preset, epochs=epochs, seed=seeds[0], out=place[preset])
+        for preset in presets
+    ]
+    same = {"precision": shared.precision, "data_dir": shared.data_dir}
+    tuned = [
+        RunSettings(
+            weights=place[preset],
+            task=task,
+            out=f"{place[preset]}-{short_task(task)}-{seed}",
+            **same,
+        ).with_changes(**CHANGES.get(short_task(task), {}), seed=seed)
+        for preset, task, seed in itertools.product(presets, tasks, seeds)
+    ]
+    return [*models, *tuned]
 
 
 def group_by(items, key):
@@ -195,43 +283,3 @@ def group_by(items, key):
     for item in items:
         groups.setdefault(key(item), []).append(item)
     return groups
-
-
-def mean_and_spread(values):
-    """Returns the mean and the standard deviation, 0 of one value."""
-    return statistics.mean(values), statistics.stdev(values) if len(values) > 1 else 0
-
-
-def format_mean(values, digits, sign="", count=1):
-    """Returns the mean and, of several values, their deviation divided by the root of a count."""
-    if not values:
-        return ""
-    several = len(values) > 1
-    error = f" ± {statistics.stdev(values) / math.sqrt(count):.{digits}f}" if several else ""
-    return f"{statistics.mean(values):{sign}.{digits}f}{error}"
-
-
-def format_difference(values, digits):
-    """Returns the mean of differences with its standard error, as `"+2.00 ± 1.00"`."""
-    return format_mean(values, digits, "+", len(values))
-
-
-def note_single(number, total):
-    """Returns a note on the runs that predict a single class; empty for none."""
-    return f"{number} of {total} predict{'s' * (number == 1)} one class" if number else ""
-
-
-def list_left_out(lines):
-    """Returns the end of a table: a list of the runs that are not in it, if there are any."""
-    return ["", "Not in the table:", "", *lines] if lines else []
-
-
-def write_tables(directory, columns, rows, text):
-    """Writes rows, dicts, to results.csv and a text to results.md; returns the paths, a list."""
-    directory = Path(directory)
-    directory.mkdir(parents=True, exist_ok=True)
-    paths = [directory / "results.csv", directory / "results.md"]
-    write_dicts(paths[0], columns, rows)
-    with atomic_write(paths[1]) as temporary:
-        temporary.write_text(text, "utf-8")
-    return paths

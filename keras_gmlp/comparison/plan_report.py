@@ -1,80 +1,71 @@
 """The table and the charts of a plan: `python -m keras_gmlp.comparison.plan_report PLAN.json`.
 
 Reads the folders of the runs that `keras_gmlp.runs.queue` trained from the plan and writes
-results.csv, results.md and, as far as the runs allow, two charts: capacity.png, the score of each
-family over its number of parameters, and epochs.png. Runs that differ in the seed alone count as
-one line. Each line is compared, seed by seed, with the earlier one whose settings are the nearest,
-so that a plan of single changes becomes a table of what each change gives. For language models, a
-second table says pair by pair whether the order of the gMLP paper holds. Runs that are not complete
-are named below.
+results.csv, a row for each run, results.md and the charts that the runs allow. Runs that differ in
+the seed alone are one line. Each line is compared, seed by seed, with the earlier one whose
+settings are the nearest, so that a plan of single changes becomes a table of what each change
+gives. Runs that are not complete are named below.
 """
 
-import itertools
+import math
 import re
 import statistics
 import sys
 from pathlib import Path
 
 from keras_gmlp.comparison import charts
-from keras_gmlp.comparison.plan import (
-    ACCURACY,
-    Plan,
-    format_difference,
-    format_mean,
-    group_by,
-    list_left_out,
-    mean_and_spread,
-    note_single,
-    write_tables,
-)
+from keras_gmlp.comparison.plan import ACCURACY, PERPLEXITY, Plan, group_by
 from keras_gmlp.models.presets import PRESETS
 from keras_gmlp.runs.settings import KINDS
+from keras_gmlp.utils.csv_tables import write_dicts
 from keras_gmlp.utils.errors import OneLineParser, describe_failure, shortened
+from keras_gmlp.utils.files import atomic_write
 from keras_gmlp.utils.markdown import make_table
 
-COLUMNS = ("name", "seed", "family", "parameters", "measure", "score", "epochs", "seconds", "state")
+COLUMNS = (
+    *("name", "preset", "seed", "fraction", "status", "measure", "score", "test_accuracy"),
+    *("train_accuracy", "parameters", "flops", "latency_ms", "epochs", "seconds"),
+    *("images_per_second", "data", "recipe", "backend", "processor", "versions"),
+)
+HEAD = ("run", "parameters", "epochs", "seeds", "measure", "score")
+HEAD += ("next to", "what differs", "difference")
+# Further columns, of the runs that have them: name, factor and digits of a mean.
+FURTHER = {
+    "train_accuracy": ("on training images (%)", 100, 2),
+    "flops": ("MFLOPs", 1e-6, 0),
+    "latency_ms": ("ms per image", 1, 2),
+    "images_per_second": ("images/s", 1, 0),
+}
+NOTE = (
+    "A score is the mean over the seeds, with the standard deviation; a difference is taken seed "
+    "by seed, with the standard error of its mean. One seed says little about differences below a "
+    "point. Images/s is the training speed, possibly on a busy machine; ms per image is the "
+    "latency of the 8-bit TFLite file on one thread, and the models take turns."
+)
 GROWTH = 1.5  # a family has several sizes if the largest is that many times the smallest
 DISTANT = 100  # another preset is further away than any number of changes to one
-
-# Perplexities of the paper's table 3 (https://arxiv.org/abs/2105.08050), by the start of our names.
-PERPLEXITIES = {
-    "bert": 4.26,  # relative positions
-    "gmlp": 4.35,  # split gate
-    "bert_positions": 4.37,
-    "gmlp_multiplicative": 4.53,
-    "gmlp_additive": 4.97,
-    "gmlp_linear": 5.14,
-    "bert_no_attention": 5.64,
-}
-# From table 6, of larger models that trained longer: perplexities 3.95 and 4.28.
-APART = "amlp", "gmlp", 0.33
-SAME_SIZE = 0.1  # share by which the parameters of two models of a pair may differ
 
 
 class Line:
     """Runs that differ in the seed alone, and the earlier line that is the nearest, or `None`."""
 
-    def __init__(self, runs, settings, earlier):
+    def __init__(self, runs, settings, rows, earlier=()):
         self.runs, self.settings = runs, settings
         self.complete = [run for run in runs if run.complete]
+        self.rows = [rows[run] for run in self.complete]
         self.name = re.sub(r"-(s|seed)?\d+$", "", runs[0].name)
-        self.measure = runs[0].measure
-        self.overrides = runs[0].settings.set_model
-        build = PRESETS.get(settings.get("model"), (None,))[0]
+        self.preset, self.measure = runs[0].preset, runs[0].measure
+        build = PRESETS.get(self.preset, (None,))[0]
         self.family = build.__name__ if build else ""
         self.scores = {run.seed: run.score for run in self.complete}
-        self.metrics = self.complete[0].metrics if self.complete else {}
-        alike = [x for x in earlier if x.complete and x.subject == self.subject]
+        self.subject = self.measure, *(settings.get(kind) for kind in KINDS)
+        alike = [line for line in earlier if line.complete and line.subject == self.subject]
         self.base = min(alike, key=self._distance, default=None)
 
-    @property
-    def subject(self):
-        """What is measured, and on which data."""
-        return self.measure, *(self.settings.get(kind) for kind in KINDS)
-
-    @property
-    def parameters(self):
-        return self.metrics["parameters"]
+    def mean(self, column):
+        """Returns the mean of a column over the complete runs, or `None` without values."""
+        values = [row[column] for row in self.rows if isinstance(row[column], int | float)]
+        return statistics.mean(values) if values else None
 
     def _distance(self, other):
         mine, others = self.settings, other.settings
@@ -87,177 +78,219 @@ class Line:
         texts = [f"{key}={mine[key]}" for key in mine if mine[key] != others.get(key)]
         return ", ".join([*texts, *(f"{key} as usual" for key in others if key not in mine)])
 
-    def minus(self, other):
-        """Returns the score minus the other line's for each seed that both have, a list."""
-        return [score - other.scores[n] for n, score in self.scores.items() if n in other.scores]
+    def cells(self):
+        """Returns the line of the table, up to the difference."""
+        single = sum(run.one_class for run in self.complete)
+        note = f" ({single} of {len(self.complete)} predict{'s' * (single == 1)} one class)"
+        score = format_mean(list(self.scores.values()), 2) + note * bool(single)
+        cells = [f"`{self.name}`", f"{self.mean('parameters'):,.0f}", f"{self.mean('epochs'):g}"]
+        cells += [f"{len(self.scores)}", self.measure.name, score]
+        others = self.base.scores if self.base else {}
+        differences = [score - others[n] for n, score in self.scores.items() if n in others]
+        cells += [f"`{self.base.name}`", self.changes()] if differences else ["", ""]
+        return [*cells, format_mean(differences, 2, "+", len(differences))]
 
 
-def group(runs):
+def group(runs, rows):
     """Groups runs that differ in the seed alone; returns a list of `Line`."""
-    lines, settings = [], {run: _settings(run.settings) for run in runs}
-    for each in settings.values():
-        each.pop("seed", None)
+    lines, settings = [], {run: _flatten(run.settings.to_dict()) for run in runs}
     for members in group_by(runs, lambda run: repr(sorted(settings[run].items()))).values():
-        lines.append(Line(members, settings[members[0]], list(lines)))
+        lines.append(Line(members, settings[members[0]], rows, list(lines)))
     return lines
 
 
-def _settings(run):
-    """Returns what a run of a plan sets, a flat dict without the folder."""
-    settings = run.to_dict()
+def _flatten(settings):
+    """Returns settings as a flat dict, without the folder and the seed."""
     own = {**settings.pop("set", {}), **settings.pop("set_model", {})}
-    return {name: value for name, value in {**settings, **own}.items() if name != "out"}
+    return {k: v for k, v in {**settings, **own}.items() if k not in ("out", "seed")}
 
 
-def to_row(run, line):
-    """Returns the run's row of results.csv, a dict."""
-    row = {"name": line.name, "seed": run.seed, "family": line.family, "state": _state(run)}
-    if metrics := run.metrics:
-        row |= {name: metrics.get(name, "") for name in ("parameters", "epochs", "seconds")}
-        row |= {"measure": line.measure.name, "score": round(run.score, 4)}
-    return row
+def to_row(run, costs=None):
+    """Returns a run's row of results.csv, a dict with `COLUMNS` as keys."""
+    metrics, recorded = run.metrics, run.recorded
+    changes = {k: v for k, v in run.settings.changes.items() if k not in ("epochs", "seed")}
+    row = {**metrics, **run.conditions(), **(costs or {}).get(run.preset, {})}
+    row |= {name: getattr(run, name) for name in ("name", "preset", "seed", "fraction", "status")}
+    row["data"] = recorded.get("data", "")
+    row["recipe"] = ", ".join([run.settings.recipe, *(f"{k}={v}" for k, v in changes.items())])
+    if metrics:
+        row |= {"measure": run.measure.name, "score": round(run.score, 4)}
+    return {name: row.get(name, "") for name in COLUMNS}
 
 
-def _state(run):
-    return run.status if run.complete or run.recorded else "not begun"
+def format_mean(values, digits, sign="", count=1):
+    """Returns the mean and, of several values, their deviation divided by the root of a count."""
+    if not values:
+        return ""
+    several = len(values) > 1
+    error = f" ± {statistics.stdev(values) / math.sqrt(count):.{digits}f}" if several else ""
+    return f"{statistics.mean(values):{sign}.{digits}f}{error}"
 
 
-def to_markdown(lines, command):
+def to_markdown(lines, rows, command):
     """Returns the table as Markdown, then the runs that are not complete."""
+    form = "{data}, recipe `{recipe}`, Keras on {backend}, {processor} ({versions})."
+    complete = [row for row in rows if row["status"] == "complete"]
+    text = [*dict.fromkeys(form.format(**row) for row in complete), "", f"Made by `{command}`.", ""]
     done = [line for line in lines if line.complete]
-    form = "{data}, recipe `{recipe}`, {precision}, Keras on {backend}, {processor} ({versions})."
-    complete = [run for line in done for run in line.complete if run.recorded]
-    circumstances = (form.format(**{**run.recorded, **run.conditions()}) for run in complete)
-    text = [*dict.fromkeys(circumstances), "", f"Made by `{command}`.", ""]
-    rows = []
+    further = [name for name in FURTHER if any(line.mean(name) is not None for line in done)]
+    table = []
     for line in done:
-        score = format_mean(list(line.scores.values()), 2)
-        differences = line.minus(line.base) if line.base else []
-        if single := note_single(sum(run.one_class for run in line.complete), len(line.complete)):
-            score += f" ({single})"
-        cells = [f"`{line.name}`", f"{line.parameters:,}", f"{line.metrics['epochs']}"]
-        cells += [f"{len(line.scores)}", line.measure.name, score]
-        cells += [f"`{line.base.name}`", line.changes()] if differences else ["", ""]
-        rows.append([*cells, format_difference(differences, 2)])
-    head = ("run", "parameters", "epochs", "seeds", "measure", "score")
-    head += ("next to", "what differs", "difference")
-    text += [
-        *make_table(head, rows, numbers=(1, 2, 3)),
-        "",
-        "A score is the mean over the seeds, with the standard deviation; a difference is taken "
-        "seed by seed, with the standard error of its mean. One seed says little about differences "
-        "below a point.",
-        *order_table(done),
+        means = [(line.mean(name), *FURTHER[name][1:]) for name in further]
+        cells = ["" if m is None else f"{factor * m:.{digits}f}" for m, factor, digits in means]
+        table.append([*line.cells(), *cells])
+    head = (*HEAD, *(FURTHER[name][0] for name in further))
+    text += [*make_table(head, table, numbers=(1, 2, 3)), "", NOTE]
+    if rest := [row for row in rows if row["status"] != "complete"]:
+        text += ["", "Not in the table:", ""]
+        text += [f"- `{row['name']}`: {row['status']}" for row in rest]
+    return "\n".join(text) + "\n"
+
+
+def exports_to_markdown(runs):
+    """Returns the cost of exporting as Markdown: a line per run and format that was checked."""
+    lines = []
+    for run in runs:
+        exports = dict(run.metrics.get("exports", {}))
+        keras = exports.pop("keras", {}).get("accuracy")
+        for name, export in exports.items():
+            cells = (
+                f"`{run.name}`",
+                f"`{name}`",
+                f"{100 * export['accuracy']:.2f} %",
+                f"{100 * (export['accuracy'] - keras):+.2f}",
+                f"{100 * export['top1_agreement']:.2f} %",
+                f"{export['megabytes']:.2f}",
+                f"{export['latency_ms']:.2f}" if "latency_ms" in export else "",
+            )
+            lines.append(cells)
+    if not lines:
+        return ""
+    text = "Exports, on all test images: accuracy, points above Keras, the same class as Keras."
+    head = ("run", "format", "accuracy", "points", "same class", "MB", "ms per image")
+    return "\n".join(["", text, "", *make_table(head, lines)]) + "\n"
+
+
+def draw_charts(lines, directory):
+    """Draws what the complete lines allow; deletes other charts of earlier reports."""
+    lines = [line for line in lines if line.complete]
+    drawn = {name: draw(lines) for name, draw in CHARTS.items()}
+    for name in drawn:
+        (directory / name).unlink(missing_ok=True)
+    return [chart(directory / name) for name, chart in drawn.items() if chart]
+
+
+def _epochs(lines):
+    # Runs that held out validation images have no test accuracy in their histories.
+    of = [x for x in lines if x.family and x.measure == ACCURACY and "validation" not in x.settings]
+    named = {line.name: [run for run in line.complete if run.history()] for line in of}
+    named = {name: runs for name, runs in named.items() if runs}
+    return named and (lambda path: charts.draw_epochs(named, path))
+
+
+def _costs(lines):
+    """Accuracy of models over what they cost."""
+    lines = [
+        line for line in lines if line.mean("flops") is not None and line.mean("fraction") == 1
     ]
-    rest = [(line, run) for line in lines for run in line.runs if not run.complete]
-    left_out = [f"- `{line.name}`, seed {run.seed}: {_state(run)}" for line, run in rest]
-    return "\n".join([*text, *list_left_out(left_out)]) + "\n"
+    panels = []
+    for name, (label, unit) in charts.COSTS.items():
+        if lines and all(line.mean(name) is not None for line in lines):
+            points = [(unit * line.mean(name), *_spread(line), line.name) for line in lines]
+            panels.append((label, "test accuracy (%), ± standard deviation over seeds", points))
+    return panels and (lambda path: charts.draw_points(panels, path, front=True))
 
 
-def order_table(lines):
-    """Returns the lines of a table of neighbours in the paper's order; none without such pairs."""
-    groups = {}
-    for line in (line for line in lines if line.measure.key == "test_perplexity"):
-        family, _, size = line.runs[0].preset.rpartition("_")
-        sizes = {"model", *line.overrides}
-        others = {key: value for key, value in line.settings.items() if key not in sizes}
-        models = groups.setdefault((size, repr(sorted(others.items()))), {})
-        models.setdefault(family, []).append(line)
-    rows = []
-    for models in groups.values():
-        order = [family for family in PERPLEXITIES if family in models]
-        steps = [(a, b, PERPLEXITIES[b] - PERPLEXITIES[a]) for a, b in itertools.pairwise(order)]
-        for better, worse, difference in [APART, *steps]:
-            for first in models.get(better, ()):
-                if second := _find_equal(first, models.get(worse, ())):
-                    names = f"`{first.runs[0].preset}` before `{second.runs[0].preset}`"
-                    rows.append([names, f"{difference:+.2f}", *_judge(second.minus(first))])
-    if not rows:
-        return []
-    head = ("pair", "difference in the paper", "here", "seeds", "holds")
-    return [
-        *("", "The order of the paper's tables 3 and 6, by perplexity:", ""),
-        *make_table(head, rows, numbers=(1, 2, 3)),
-        "",
-        "Open: within two standard errors, or one seed only, which has no error.",
-    ]
+def _tasks(lines):
+    """Scores of tasks over the perplexity of the language model, gMLP's figure 7."""
+    start = {line.runs[0].settings.out: line for line in lines if line.measure == PERPLEXITY}
+    panels = []
+    for task, of in group_by(lines, lambda line: line.settings.get("task")).items():
+        found = [line for line in of if line.settings.get("weights") in start]
+        points = [
+            (statistics.mean(model.scores.values()), *_spread(line), model.name)
+            for line in found
+            for model in [start[line.settings["weights"]]]
+        ]
+        if task and points:
+            panels.append(("perplexity", f"{task}, {found[0].measure.name}", points))
+    return panels and (lambda path: charts.draw_points(panels, path))
 
 
-def _find_equal(line, others):
-    """Returns the line with the same overrides, or else about as many parameters, or `None`."""
-    for other in others:
-        if other.overrides == line.overrides:
-            return other
-    near = [x for x in others if abs(x.parameters / line.parameters - 1) <= SAME_SIZE]
-    return min(near, key=lambda x: abs(x.parameters - line.parameters), default=None)
+def _capacity(lines):
+    """Scores of each family over its parameters, gMLP's own figure."""
+    lines = [line for line in lines if line.family and line.mean("fraction") == 1]
+    series = _list_series(lines, lambda line: line.family, "parameters", 1e-6)
+    grown = any(points[-1][0] >= GROWTH * points[0][0] for points in series.values())
+    label = "parameters (millions)", f"test {lines[0].measure.name}" if lines else ""
+    return grown and (lambda path: charts.draw_series(series, path, *label))
 
 
-def _judge(found):
-    """Returns the mean of differences, their number, and whether it is above 0, as cells."""
-    holds = "open"  # one seed has no error to compare with
-    if len(found) > 1:
-        mean, error = statistics.mean(found), statistics.stdev(found) / len(found) ** 0.5
-        holds = "open" if abs(mean) <= 2 * error else "yes" if mean > 0 else "no"
-    return format_difference(found, 2), str(len(found)), holds
+def _fractions(lines):
+    """Scores of each preset over its share of the training images, of those with several."""
+    series = _list_series(lines, lambda line: line.preset, "fraction", 100)
+    series = {name: points for name, points in series.items() if points[-1][0] > points[0][0]}
+    label = "training images (% of the set)", "test accuracy (%), ± standard deviation over seeds"
+    return series and (lambda path: charts.draw_series(series, path, *label))
 
 
-def draw_capacity(lines, path):
-    """Draws the score of each family over its parameters, gMLP's own figure."""
-    families = group_by([x for x in lines if x.complete and x.family], lambda line: line.family)
-    for of in families.values():
-        of.sort(key=lambda line: line.parameters)
-    if not any(of[-1].parameters >= GROWTH * of[0].parameters for of in families.values()):
-        return None
-    from matplotlib.ticker import LogLocator
-
-    series = {}
-    for name, of in families.items():
-        scores = [list(line.scores.values()) for line in of]
-        sizes = [line.parameters / 1e6 for line in of]
-        series[name] = [(x, *mean_and_spread(y)) for x, y in zip(sizes, scores, strict=True)]
-    ylabel = f"test {next(iter(families.values()))[0].measure.name}"
-    axes = {"xlabel": "parameters (millions)", "ylabel": ylabel}
-    colours, ticks = charts.choose_colours(families), LogLocator(subs=(1, 2, 5))
-    return charts.draw_series(series, colours, path, ticks, **axes)
+def _list_series(lines, key, column, unit):
+    """Returns sorted points `(x, mean, spread)` of the lines by a key, x from a column."""
+    groups = group_by(lines, key).items()
+    return {
+        k: sorted((unit * line.mean(column), *_spread(line)) for line in of) for k, of in groups
+    }
 
 
-def draw_epochs(lines, path):
-    """Draws the test accuracy over epochs; returns the path, or `None` without image models.
+def _spread(line):
+    """Returns the mean of a line's scores and their standard deviation, 0 of one."""
+    scores = list(line.scores.values())
+    return statistics.mean(scores), statistics.stdev(scores) if len(scores) > 1 else 0
 
-    Runs that held out validation images are left out: their histories have no test accuracy.
+
+CHARTS = {
+    "epochs.png": _epochs,
+    "costs.png": _costs,
+    "tasks.png": _tasks,
+    "capacity.png": _capacity,
+    "fractions.png": _fractions,
+}
+
+
+def write_report(runs, directory, command="", costs=None):
+    """Writes results.csv, results.md and the charts of a plan's runs.
+
+    Args:
+        runs: `runs` of a `Plan`.
+        directory: Folder of the files.
+        command: What the table says that it was made by.
+        costs: For each preset a dict with `flops` and `latency_ms`; `None` for none.
+
+    Returns:
+        `(rows, paths)`: the rows of results.csv, dicts, and the paths of all files.
     """
-    named = {}
-    for line in lines:
-        tested = "validation" not in line.settings
-        runs = [run for run in line.complete if tested and run.history()]
-        if runs and line.family and line.measure == ACCURACY:
-            named.setdefault(line.name, []).extend(runs)
-    return charts.draw_epochs(named, charts.choose_colours(named), path) if named else None
+    directory = Path(directory)
+    directory.mkdir(parents=True, exist_ok=True)
+    rows = {run: to_row(run, costs) for run in runs}
+    lines = group(runs, rows)
+    paths = [directory / "results.csv", directory / "results.md"]
+    write_dicts(paths[0], COLUMNS, rows.values())
+    with atomic_write(paths[1]) as temporary:
+        text = to_markdown(lines, rows.values(), command) + exports_to_markdown(runs)
+        temporary.write_text(text, "utf-8")
+    return list(rows.values()), [*paths, *draw_charts(lines, directory)]
 
 
 def read_trained(path):
     """Returns the runs of a plan; raises a `ValueError` if none is complete or one differs."""
     plan = Plan.read(path)
     plan.check_recorded()
-    if not any(run.complete for run in plan.runs):
+    if not plan.complete:
         raise ValueError(
             f"{path}: none of its {len(plan.runs)} runs is complete. Train them with "
             f"`python -m keras_gmlp.runs.queue {path}`."
         )
     return plan.runs
-
-
-def write_report(runs, directory, command):
-    """Writes results.csv, results.md and the charts of a plan's runs."""
-    lines, directory = group(runs), Path(directory)
-    of_run = {run: line for line in lines for run in line.runs}
-    rows = [to_row(run, of_run[run]) for run in runs]
-    paths = write_tables(directory, COLUMNS, rows, to_markdown(lines, command))
-    for draw, name in ((draw_capacity, "capacity.png"), (draw_epochs, "epochs.png")):
-        (directory / name).unlink(missing_ok=True)
-        if drawn := draw(lines, directory / name):
-            paths.append(drawn)
-    return paths
 
 
 def main(arguments=None):
@@ -272,7 +305,7 @@ def main(arguments=None):
     command = f"python -m keras_gmlp.comparison.plan_report {options.plan} --out {out}"
     try:
         runs = read_trained(options.plan)
-        print(*write_report(runs, out, command), sep="\n")
+        print(*write_report(runs, out, command)[1], sep="\n")
     except (ValueError, OSError) as error:
         print(f"plan_report: {describe_failure(error)}", file=sys.stderr)
         return 1

@@ -1,5 +1,6 @@
 """Trains many models under one recipe and compares them: a table and charts."""
 
+import csv
 import shlex
 from pathlib import Path
 
@@ -71,74 +72,51 @@ def check(options):
 def compare(options):
     """Checks, trains and reports; returns the exit code."""
     with cli.usage_errors():
-        sweep = make_text_sweep(options) if options.text else make_sweep(options)
+        plan = make_plan(options)
     cli.import_tensorflow()
     from keras_gmlp.utils.files import directory_lock
 
     if options.text:
         from keras_gmlp.training.precision import choose_in_child
 
-        precision = choose_in_child(options.runs / options.presets[0], sweep.backend)
-        sweep = make_text_sweep(options, precision=precision)
-    sweep.check_recorded()
+        precision = choose_in_child(options.runs / options.presets[0], plan.backend)
+        plan = make_plan(options, precision)
+    plan.check_recorded(plan.backend)
     try:
         if not options.no_train:
             with directory_lock(options.runs):  # a second sweep would overwrite the same runs
-                for run in sweep.runs if options.retry else ():
+                for run in plan.runs if options.retry else ():
                     run.forget_failure()
-                sweep.work()
-        report = report_texts if options.text else report_images
-        return report(options, sweep)
+                plan.work()
+        return report(options, plan)
     except KeyboardInterrupt:
         raise KeyboardInterrupt("stopped; the same command resumes the sweep.") from None
 
 
-def make_text_sweep(options, **changes):
-    """Returns the `TextSweep` that the options describe, with changes of all recipes."""
-    from keras_gmlp.comparison.texts import TextSweep
+def make_plan(options, precision=None):
+    """Returns the `Plan` that the options describe; a `ValueError` names a wrong option."""
+    from keras_gmlp.comparison import Plan, plan_images, plan_texts
+    from keras_gmlp.runs.settings import RunSettings
 
-    names = ("seeds", "recipe", "epochs", "data_dir", "jobs", "backend")
-    given = {name: getattr(options, name) for name in names}
-    places = options.text, options.tasks or ["sst2"], options.runs
-    return TextSweep(options.presets, *places, changes=changes, **given)
-
-
-def report_texts(options, sweep):
-    """Writes table and charts of language models; returns the exit code."""
-    from keras_gmlp.comparison import texts
-
-    require_runs(options, sweep.complete)
-    rows = sweep.rows()
-    paths = texts.write_results(rows, options.out, options.command)
-    failed = [f"{run.name}: {run.status}" for run in sweep.runs if run.failed]
-    return finish(options, rows, paths, failed, sweep.runs, sweep.complete)
-
-
-def require_runs(options, runs):
-    """Raises a `ValueError` if --no-train finds no run to report."""
-    if options.no_train and not runs:
-        raise ValueError(f"{options.runs} has none of these runs; leave out --no-train")
+    if options.text:
+        names = ("recipe", "data_dir")
+        given = {name: getattr(options, name) for name in names} | {"precision": precision}
+        shared = RunSettings(prepared=options.text, **given)
+        tasks = options.tasks or ["sst2"]
+        runs = plan_texts(
+            options.presets, shared, tasks, options.runs, options.seeds, options.epochs
+        )
+    else:
+        shared = read_shared(options)
+        runs = plan_images(options.presets, shared, options.runs, options.seeds, options.fractions)
+    plan = Plan(runs, options.jobs, options.backend)
+    if options.text and not (options.no_train or Path(options.text).is_dir()):
+        raise ValueError(f"{options.text}: no such folder; apps/train_text.py --text prepares one.")
+    return plan
 
 
-def finish(options, rows, paths, failed, runs, complete):
-    """Prints the result, why runs failed and how many are missing; returns the exit code."""
-    cli.show_result(options, rows, lambda rows: print(*paths, sep="\n"))
-    for line in failed:
-        warn(line)
-    if failed:
-        warn("--retry tries them again")
-    if missing := len(runs) - len(complete) - len(failed):
-        warn(f"{missing} of {len(runs)} runs are not done")
-    return 1 if failed or missing else 0
-
-
-def warn(text):
-    print_error("compare", text)
-
-
-def make_sweep(options):
-    """Returns the `Sweep` that the options describe; a `ValueError` names a wrong option."""
-    from keras_gmlp.comparison import Sweep
+def read_shared(options):
+    """Returns the `RunSettings` of all runs on images; what follows `--` is read as by train.py."""
     from keras_gmlp.data.datasets import check_path, require_one_label
     from keras_gmlp.models.presets import lookup
 
@@ -150,7 +128,6 @@ def make_sweep(options):
     for word in options.passed:
         if word.split("=")[0] in OWN:
             raise ValueError(f"give what {word} says before --, as an argument of compare.py")
-    # Of all runs; what follows `--` is read as by train.py.
     parser = Parser(prog="compare.py PRESET ... --", allow_abbrev=False)
     parser.add_options(list_run_options(RECIPE_OF_A_SWEEP))
     own = ["--data", options.data, "--recipe", options.recipe, "--seed", str(options.seeds[0])]
@@ -160,42 +137,68 @@ def make_sweep(options):
     recipe = settings.make_recipe()
     if recipe.seed != options.seeds[0] or options.epochs not in (None, recipe.epochs):
         raise ValueError("give seeds and epochs as --seeds and --epochs, before --")
-    given = {n: getattr(options, n) for n in ("seeds", "fractions", "jobs", "backend")}
-    return Sweep(options.presets, settings, options.runs, **given)
+    return settings
 
 
-def report_images(options, sweep):
-    """Writes table and charts; returns the exit code."""
-    from keras_gmlp.comparison import charts, costs, images
-    from keras_gmlp.utils.environment import processor
-    from keras_gmlp.utils.errors import first_of
-    from keras_gmlp.utils.files import atomic_write
+def report(options, plan):
+    """Writes table and charts, prints what is missing; returns the exit code."""
+    from keras_gmlp.comparison import costs, write_report
 
-    runs = [run for run in sweep.runs if not options.no_train or run.begun or run.failed]
-    require_runs(options, runs)
+    runs = [run for run in plan.runs if not options.no_train or run.begun or run.failed]
     complete = [run for run in runs if run.complete]
-    rows = [images.to_row(run) for run in runs]
-    missed = images.find_left_out(options.out / "results.csv", rows)
-    if missed:
+    if not runs:
+        raise ValueError(f"{options.runs} has none of these runs; leave out --no-train")
+    warn_of_left_out(options.out / "results.csv", runs)
+    write_report(runs, options.out, options.command)  # first, whatever fails below
+    measured = {} if options.text else costs.measure_costs(complete, warn)
+    rows, paths = write_report(runs, options.out, options.command, measured)
+    shown = list_scores(runs) if options.text else rows
+    cli.show_result(options, shown, lambda rows: print(*paths, sep="\n"))
+    failed = [run for run in runs if run.failed]
+    for run in failed:
+        warn(f"{run.name}: {run.status}")
+    if failed:
+        warn("--retry tries them again")
+    if missing := len(runs) - len(complete) - len(failed):
+        warn(f"{missing} of {len(runs)} runs are not done")
+    return 1 if failed or missing else 0
+
+
+def warn_of_left_out(path, runs):
+    """Warns if an earlier table has complete runs that these are without."""
+    from keras_gmlp.utils.errors import first_of
+
+    if not path.exists():
+        return
+    with open(path, newline="") as file:
+        before = [row["name"] for row in csv.DictReader(file) if row.get("status") == "complete"]
+    if missed := [name for name in before if name not in {run.name for run in runs}]:
         warn(
             f"the table no longer contains {first_of(missed, 3)}; give all presets, seeds and "
             "fractions at once to keep them"
         )
-    images.write_results(runs, options.out / "results.csv")  # first, whatever fails below
-    of_presets = costs.measure_costs(complete, warn)
-    rows = images.write_results(runs, options.out / "results.csv", of_presets)
-    with atomic_write(options.out / "results.md") as temporary:
-        text = images.to_markdown(rows, options.command, processor())
-        temporary.write_text(text + images.exports_to_markdown(complete))
-    written = [options.out / "results.md", options.out / "results.csv"]
-    if complete:
-        written += charts.draw_comparison(complete, rows, options.out)
-    failed = [
-        f"{row['preset']} seed {row['seed']}: {row['status']}"
-        for row in rows
-        if row["status"].startswith("failed")
-    ]
-    return finish(options, rows, written, failed, runs, complete)
+
+
+def list_scores(runs):
+    """Returns a dict for each language model, with the scores of its tasks by seed."""
+    models = {}
+    for run in runs:
+        if run.settings.kind == "prepared":
+            perplexity = run.metrics.get("test_perplexity")
+            row = {"preset": run.preset, "parameters": run.metrics.get("parameters")}
+            row |= {"perplexity": perplexity, "scores": {}, "single": {}}
+            models[run.settings.out] = row
+    for run in (run for run in runs if run.source and run.settings.weights in models):
+        row, task = models[run.settings.weights], run.settings.task
+        scores, single = row["scores"].setdefault(task, {}), row["single"].setdefault(task, [])
+        if run.complete:
+            scores[run.seed] = run.score
+            single += [run.seed] * run.one_class
+    return list(models.values())
+
+
+def warn(text):
+    print_error("compare", text)
 
 
 SETTINGS = {"seeds": {"default": [0]}, "fractions": {"default": [1.0]}}

@@ -1,5 +1,6 @@
 """What a reader sees in the charts of a comparison: right values, names that do not overlap."""
 
+import functools
 from argparse import Namespace
 
 import pytest
@@ -12,22 +13,13 @@ from keras_gmlp.comparison import charts
 def draw(saved_figures, tmp_path):
     """Draws a chart and returns its axes, laid out as in the file."""
 
-    def draw(function, *arguments):
-        path = function(*arguments, tmp_path / "chart.png")
+    def draw(function, shown):
+        path = function(shown, tmp_path / "chart.png")
         assert path.stat().st_size > 5000
         saved_figures[-1].draw_without_rendering()
         return saved_figures[-1].axes
 
     return draw
-
-
-def colours(*presets):
-    return dict.fromkeys(presets, "black")
-
-
-def line(preset, parameters, accuracy, fraction=1, spread=0.0):
-    found = {"preset": preset, "parameters": 1e6 * parameters, "test_accuracy": accuracy}
-    return {**found, "fraction": fraction, "spread": spread}
 
 
 def run(seed, accuracies):
@@ -58,9 +50,9 @@ def shift(axes, box, point):
 
 
 def test_names_of_equal_models_do_not_overlap(draw):
-    presets = ("first_n4_32", "second_n4_32", "third_32", "elsewhere")
-    summary = [line(preset, 1, 0.5) for preset in presets[:3]] + [line("elsewhere", 8, 0.5)]
-    (axes,) = draw(charts.draw_costs, summary, colours(*presets))
+    names = ("first_n4_32", "second_n4_32", "third_32")
+    points = [*((1, 50, 0, name) for name in names), (8, 50, 0, "elsewhere")]
+    (axes,) = draw(charts.draw_points, [("parameters", "accuracy", points)])
     boxes = boxes_of(axes)
     assert list(boxes) == ["first", "second", "third", "elsewhere"]
     assert overlapping(boxes) == []
@@ -70,19 +62,18 @@ def test_names_of_equal_models_do_not_overlap(draw):
     assert shift(axes, boxes["elsewhere"], (8, 50)) == pytest.approx(0, abs=1)
 
 
-def test_costs_are_drawn_where_all_models_have_them(draw):
-    summary = [{**line("a", 1, 0.5), "flops": 2e6}, {**line("b", 3, 0.7), "flops": 5e6}]
-    parameters, flops = draw(charts.draw_costs, summary, colours("a", "b"))
-    assert parameters.get_xlabel() == "parameters (millions)"
-    assert [list(p.get_xdata()) for p in parameters.lines] == [[1], [3], [1, 3]]  # then the front
-    assert [list(p.get_xdata()) for p in flops.lines] == [[2], [5], [2, 5]]
-    del summary[1]["flops"]
-    assert len(draw(charts.draw_costs, summary, colours("a", "b"))) == 1
+def test_points_with_the_front(draw):
+    panels = [("MB", "accuracy", [(1, 50, 0, "a"), (3, 70, 2, "b"), (4, 60, 0, "c")])]
+    panels.append(("ms", "accuracy", [(2, 50, 0, "a"), (5, 70, 2, "b")]))
+    size, time = draw(functools.partial(charts.draw_points, front=True), panels)
+    assert size.get_xlabel() == "MB"
+    assert [list(p.get_xdata()) for p in size.lines if p.get_linestyle() == "--"] == [[1, 3]]
+    assert [list(p.get_xdata()) for p in time.lines if p.get_linestyle() == "--"] == [[2, 5]]
 
 
 def test_epochs_show_mean_and_range_over_seeds(draw):
     runs = {"a": [run(0, (0.1, 0.3)), run(1, (0.3, 0.5))], "b": [run(0, (0.2, 0.4, 0.4))]}
-    (axes,) = draw(charts.draw_epochs, runs, colours("a", "b", "without_history"))
+    (axes,) = draw(charts.draw_epochs, runs)
     means, single = axes.lines
     assert list(means.get_xdata()) == [1, 2]
     assert list(means.get_ydata()) == pytest.approx([20, 40])
@@ -93,12 +84,3 @@ def test_epochs_show_mean_and_range_over_seeds(draw):
     assert axes.get_title() == "band: worst to best"
     assert list(boxes_of(axes)) == ["a 40.0", "b 40.0"]
     assert overlapping(boxes_of(axes)) == []
-
-
-def test_fractions_show_presets_with_several(draw):
-    summary = [line("a", 1, 0.7), line("a", 1, 0.4, 0.1, 0.05), line("b", 1, 0.6)]
-    (axes,) = draw(charts.draw_fractions, summary, colours("a", "b"))
-    assert list(boxes_of(axes)) == ["a 70.0"]
-    assert list(axes.lines[0].get_xdata()) == pytest.approx([10, 100])
-    assert list(axes.lines[0].get_ydata()) == pytest.approx([40, 70])
-    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["10", "100"]

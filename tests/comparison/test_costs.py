@@ -6,14 +6,13 @@ import zipfile
 import pytest
 
 from keras_gmlp.comparison import costs
-from keras_gmlp.comparison.images import plan_runs
-from keras_gmlp.comparison.plan import PlannedRun
+from keras_gmlp.comparison.plan import PlannedRun, plan_images
 from keras_gmlp.runs import RunSettings
 
 
 @pytest.fixture
 def run(tmp_path):
-    run = PlannedRun(*plan_runs(["resmlp_n4_32"], RunSettings(), tmp_path))
+    run = PlannedRun(*plan_images(["resmlp_n4_32"], RunSettings(), tmp_path))
     run.directory.mkdir(parents=True)
     (run.directory / "metrics.json").write_text("{}")
     return run

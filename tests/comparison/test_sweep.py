@@ -12,19 +12,9 @@ import pytest
 from load_app import APPS, load_app
 from read_table import read_table
 
-from keras_gmlp.comparison import charts, costs
-from keras_gmlp.comparison.images import (
-    COLUMNS,
-    Sweep,
-    exports_to_markdown,
-    find_left_out,
-    plan_runs,
-    summarize,
-    to_markdown,
-    to_row,
-    write_results,
-)
-from keras_gmlp.comparison.plan import PlannedRun
+from keras_gmlp.comparison import costs
+from keras_gmlp.comparison.plan import Plan, PlannedRun, plan_images
+from keras_gmlp.comparison.plan_report import COLUMNS, exports_to_markdown, to_row, write_report
 from keras_gmlp.comparison.workers import train_command
 from keras_gmlp.runs import RunSettings
 from keras_gmlp.utils.files import directory_lock
@@ -33,7 +23,7 @@ COSTS = {"a": {"flops": 2e6, "latency_ms": 0.5}, "b": {"flops": 4e6, "latency_ms
 
 
 def plan(root, presets, seeds=(0,), fractions=(1.0,)):
-    return [PlannedRun(s) for s in plan_runs(presets, RunSettings(), root, seeds, fractions)]
+    return [PlannedRun(s) for s in plan_images(presets, RunSettings(), root, seeds, fractions)]
 
 
 def finished(run, accuracy, epochs=2, **metrics):
@@ -42,7 +32,7 @@ def finished(run, accuracy, epochs=2, **metrics):
     found = {"test_accuracy": accuracy, "train_accuracy": 0.9, "parameters": 1000, **metrics}
     found |= {"epochs": epochs, "seconds": 4.0, "images_per_second": 50.0}
     (run.directory / "metrics.json").write_text(json.dumps(found))
-    recipe = {"data": "shades", "command": {"recipe": "quick", "seed": 1, "set": {"ema": 0}}}
+    recipe = {"data": "shades"}
     recipe["environment"] = {"backend": "jax", "processor": "abacus", "versions": {"keras": "3"}}
     (run.directory / "recipe.json").write_text(json.dumps(recipe))
     lines = [f"{i},{accuracy * (i + 1) / epochs}" for i in range(epochs)]
@@ -68,7 +58,7 @@ def test_plan_has_each_combination_once_whole_set_first(tmp_path):
 
 def test_table_has_each_run_once(runs, tmp_path):
     for _ in range(2):
-        write_results(runs, tmp_path / "results.csv", COSTS)
+        write_report(runs, tmp_path, costs=COSTS)
     rows = read_table(tmp_path / "results.csv")
     assert tuple(rows[0]) == COLUMNS
     assert [(row["preset"], row["seed"], row["fraction"]) for row in rows] == [
@@ -91,20 +81,17 @@ def test_row_names_the_accelerator_that_trained(runs):
     assert to_row(runs[0])["processor"] == "NVIDIA H100"
 
 
-def test_summary_charts_and_table_for_people(runs, tmp_path):
-    rows = write_results(runs, tmp_path / "results.csv", COSTS)
-    summary = {(line["preset"], line["fraction"]): line for line in summarize(rows)}
-    whole = summary["a", 1.0]
-    assert (whole["seeds"], whole["test_accuracy"]) == (2, pytest.approx(0.6))
-    assert whole["spread"] == pytest.approx(0.1 * 2**0.5)  # of 0.5 and 0.7, with n - 1
-    assert summary["b", 1.0]["spread"] is None
-    assert list(summary) == [("a", 1.0), ("b", 1.0), ("a", 0.5), ("b", 0.5)]
-    text = to_markdown(rows, "apps/compare.py a b", "an abacus")
-    assert "| `a` | 100 % | 2 | 60.00 ± 14.14 % | 90.00 % | 1,000 | 2 | 0.50 | 2 | 50 |" in text
-    assert "out of memory" in text
-    assert "shades, recipe `quick, ema=0`, Keras on jax" in text
-    paths = charts.draw_comparison([run for run in runs if run.complete], rows, tmp_path)
-    assert [path.name for path in paths] == ["epochs.png", "costs.png", "fractions.png"]
+def test_charts_and_table_for_people(runs, tmp_path):
+    _, paths = write_report(runs, tmp_path, "apps/compare.py a b", COSTS)
+    names = ["results.csv", "results.md", "costs.png", "fractions.png"]
+    assert [path.name for path in paths] == names
+    text = (tmp_path / "results.md").read_text()
+    # The standard deviation of 50 and 70, with n - 1.
+    cells = "1,000 | 2 | 2 | accuracy (%) | 60.00 ± 14.14 |  |  |  | 90.00 | 2 | 0.50 | 50 |"
+    assert f"| `a` | {cells}" in text
+    assert "| `a` | fraction=0.5 | -20.00 ± 10.00 |" in text
+    assert "- `b-seed0`: failed: out of memory" in text
+    assert "shades, recipe `quick`, Keras on jax, abacus (keras=3)." in text
 
 
 def test_table_of_exports(tmp_path):
@@ -139,7 +126,7 @@ def test_every_run_gets_the_settings_of_the_sweep(monkeypatch):
     compare = load_app("compare")
     arguments = ["gmlp_n4_32", "vit_n4_32", "--data-dir", "sets", "--epochs", "1", "--seeds", "3"]
     arguments += ["--fractions", "0.5", "--", "--set", "mixup=0.2", "--patch-size", "8"]
-    sweep = compare.make_sweep(compare.main.parse(arguments))
+    sweep = compare.make_plan(compare.main.parse(arguments))
     first, second = (run.settings for run in sweep.runs)
     assert (first.model, first.patch_size) == ("gmlp_n4_32", 8)
     assert second.model == "vit_n4_32"
@@ -216,7 +203,7 @@ def test_run_that_fails_is_a_row_and_the_rest_go_on(tmp_path, monkeypatch, capsy
     assert compare.main(arguments) == 1
     states = [row["status"] for row in read_table(tmp_path / "results.csv")]
     assert states == ["complete", "failed: memory", "complete"]
-    assert "gmlp_n4_32 seed 1: failed: memory" in capsys.readouterr().err
+    assert "gmlp_n4_32-seed1: failed: memory" in capsys.readouterr().err
     # It stays failed until --retry.
     replace_training(monkeypatch, STAND_IN.replace("== 1", "== None"))
     assert compare.main(arguments) == 1
@@ -232,7 +219,8 @@ def work(tmp_path, monkeypatch):
         code = f"import os, sys; sys.exit(os.environ.get({variable!r}, 'nothing'))"
         replace_training(monkeypatch, code)
         place = tmp_path / str(len(list(tmp_path.iterdir())))
-        sweep = Sweep(["gmlp_n4_32"], RunSettings(), place, **options)
+        seeds = options.pop("seeds", (0,))
+        sweep = Plan(plan_images(["gmlp_n4_32"], RunSettings(), place, seeds), **options)
         sweep.work()
         return sorted(run.status.removeprefix("failed: ") for run in sweep.runs)
 
@@ -257,9 +245,9 @@ def test_sweep_started_from_python_trains_on_its_backend(backend, work):
 
 def test_sweep_that_cannot_work_is_refused_before_it_trains(tmp_path):
     with pytest.raises(ValueError, match="Did you mean 'vit_n4_32'"):
-        Sweep(["gmlp_n4_32", "vit_n4_23"], RunSettings(), tmp_path)
+        Plan(plan_images(["gmlp_n4_32", "vit_n4_23"], RunSettings(), tmp_path))
     with pytest.raises(ValueError, match="jobs"):
-        Sweep(["gmlp_n4_32"], RunSettings(), tmp_path, jobs=1000)
+        Plan(plan_images(["gmlp_n4_32"], RunSettings(), tmp_path), jobs=1000)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -314,10 +302,10 @@ def test_a_folder_is_the_same_data_with_and_without_a_slash(tmp_path, monkeypatc
     compare = load_app("compare")
     arguments = ["gmlp_n4_32", "--out", str(tmp_path), "--data"]
     for given in ("photos", "photos/", "./photos"):
-        compare.make_sweep(compare.main.parse([*arguments, given])).check_recorded()
+        compare.make_plan(compare.main.parse([*arguments, given])).check_recorded()
     (tmp_path / "others").mkdir()
     with pytest.raises(ValueError, match="data 'photos' there, 'others' here"):
-        compare.make_sweep(compare.main.parse([*arguments, "others"])).check_recorded()
+        compare.make_plan(compare.main.parse([*arguments, "others"])).check_recorded()
 
 
 def test_second_sweep_of_the_same_runs_is_refused(tmp_path, capsys):
@@ -327,9 +315,11 @@ def test_second_sweep_of_the_same_runs_is_refused(tmp_path, capsys):
     assert "another process" in capsys.readouterr().err
 
 
-def test_runs_missing_from_a_table_are_found(runs, tmp_path):
-    path = tmp_path / "results.csv"
-    assert find_left_out(path, []) == []
-    rows = write_results(runs, path, COSTS)
-    assert find_left_out(path, rows) == []
-    assert find_left_out(path, rows[:3]) == ["b-0.5-seed0", "a-seed1", "b-seed1", "a-0.5-seed1"]
+def test_runs_missing_from_a_table_are_named(runs, tmp_path, capsys):
+    compare = load_app("compare")
+    compare.warn_of_left_out(tmp_path / "results.csv", [])
+    write_report(runs, tmp_path, costs=COSTS)
+    compare.warn_of_left_out(tmp_path / "results.csv", runs)
+    assert capsys.readouterr().err == ""
+    compare.warn_of_left_out(tmp_path / "results.csv", runs[:4])
+    assert "a-seed1, b-seed1, a-0.5-seed1;" in capsys.readouterr().err
