@@ -10,7 +10,6 @@ from PIL import Image
 
 import keras_gmlp
 from keras_gmlp.tasks.confidence import Answer
-from keras_gmlp.training import train
 from keras_gmlp.weights import pretrained
 
 # 8 pixels, patch 4: four tokens; two blocks.
@@ -131,7 +130,7 @@ def test_what_is_no_run_is_named_as_it_was_given(tmp_path, app):
         (tmp_path / "v1.5", "no such"),
         (tmp_path / "gone", "missing"),
         (tmp_path / "begun", "not complete"),
-        (tmp_path, "expected the folder of a run"),
+        (tmp_path, "no model in this folder"),
     ):
         code, _, error = app("export", given)
         assert (code, error.count("\n")) == (1, 1)
@@ -156,7 +155,7 @@ def test_ctrl_c_before_the_first_epoch_promises_nothing(tmp_path, monkeypatch, a
         assert code == 130
         return error
 
-    monkeypatch.setattr(train, "train", interrupted)
+    monkeypatch.setattr("keras_gmlp.runs.run.train", interrupted)
     (tmp_path / "run" / "checkpoint").mkdir(parents=True)
     (tmp_path / "run" / "checkpoint" / ".7.000001.weights.h5").touch()  # half written
     assert "starts again" in stops()
