@@ -12,7 +12,6 @@ from keras_gmlp.models.torch_convolutions import channels_stay_last
 from keras_gmlp.objectives.optimizers import freeze_backbone, make_optimizer
 from keras_gmlp.training.callbacks import private_generator
 from keras_gmlp.training.devices import (
-    check_split,
     copy_to_devices,
     find_process,
     make_splitting_class,
@@ -55,7 +54,12 @@ def prepare_fit(model, data, recipe, batch_size):
     task, trained, batches = recipe.task, model, None
     kind, distribution = task.training_class(model), keras.distribution.distribution()
     if distribution is not None:
-        check_split(batch_size, distribution.shards)
+        parts = distribution.device_mesh.shape[0]
+        if batch_size % parts:
+            raise ValueError(
+                f"a batch of {batch_size} does not split evenly into the {parts} parts that "
+                f"devices compute; choose a multiple of {parts} (--batch-size), or other devices."
+            )
     elif find_process()[1] > 1:  # each would train a model of its own
         raise ValueError(
             "several processes train one model; build it and train it inside "

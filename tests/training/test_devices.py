@@ -12,7 +12,7 @@ import pytest
 from read_table import read_table
 from shades import read_weights
 
-from keras_gmlp.training.devices import check_split, use_devices
+from keras_gmlp.training.devices import use_devices
 
 on_jax = pytest.mark.skipif(keras.backend.backend() != "jax", reason="requires JAX")
 
@@ -55,11 +55,12 @@ with keras_gmlp.use_devices(4, model_parallel=4):
         print(model.name, np.isfinite(model.predict(images[:4], verbose=0)).all())
 model = keras_gmlp.aMLP(**SHAPE, **SIZES)
 recipe = override(find_recipe("quick"), {"batch_size": 48, "pipeline": "device"})
-try:
-    with keras_gmlp.use_devices(2):
-        keras_gmlp.train(model, make_data(), recipe, "outside", verbose=0)
-except ValueError as error:
-    print("refused:", error)
+for devices in (2, 5):  # built elsewhere; 48 samples
+    try:
+        with keras_gmlp.use_devices(devices):
+            keras_gmlp.train(model, make_data(), recipe, "outside", verbose=0)
+    except ValueError as error:
+        print("refused:", error)
 """
 
 
@@ -116,7 +117,7 @@ def test_language_models_train_on_several_devices(runs):
 def test_float16_copied_heads_and_models_from_elsewhere(runs):
     assert np.isfinite(float(history(runs[0], "half")[0]["loss"]))
     assert {"eamlp True", "vit True"} <= set(runs[1])
-    assert sum(line.startswith("refused:") for line in runs[1]) == 1
+    assert sum(line.startswith("refused:") for line in runs[1]) == 2
 
 
 @on_jax
@@ -155,7 +156,7 @@ def test_mistakes():
             pass
 
 
-def test_batch_that_devices_cannot_split():
-    check_split(64, 8)
-    with pytest.raises(ValueError, match="does not split evenly"):
-        check_split(100, 8)
+@on_jax
+@pytest.mark.slow
+def test_batch_that_devices_cannot_split(runs):
+    assert any("does not split evenly" in line for line in runs[1])
