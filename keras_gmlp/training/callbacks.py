@@ -4,7 +4,6 @@ import contextlib
 import csv
 import math
 import signal
-import sys
 import threading
 import time
 
@@ -49,36 +48,26 @@ class StopOnInterrupt(keras.callbacks.Callback):
 
     # An exception in the middle of a step can crash TensorFlow while it traces a function, and
     # Keras drops any that is raised while it converts logs to numbers. A second Ctrl-C raises at
-    # once, as a line on standard error says after `patience` seconds.
+    # once. A handler that is not Python's own stays.
 
-    heard, patience = False, 3.0
+    heard = handles = False
 
     def __enter__(self):
-        self.before, self.hint = None, None
         if threading.current_thread() is threading.main_thread():  # others cannot set handlers
-            self.before = signal.getsignal(signal.SIGINT)
-        if callable(self.before):
+            self.handles = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        if self.handles:
             signal.signal(signal.SIGINT, self._hear)
         return self
 
     def __exit__(self, kind, error, traceback):
-        if callable(self.before):
-            signal.signal(signal.SIGINT, self.before)
-        if self.hint is not None:
-            self.hint.cancel()
+        if self.handles:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         if kind is not KeyboardInterrupt:  # also in place of an error that it led to
             self._check()
 
     def _hear(self, number, frame):
-        first, self.heard = not self.heard, True
-        if not first or self.before is not signal.default_int_handler:  # which raises
-            self.before(number, frame)
-        if not first:
-            return
-        text = "Ctrl-C: stops after this step. Press it again to stop at once."
-        self.hint = threading.Timer(self.patience, print, [text], {"file": sys.stderr})
-        self.hint.daemon = True
-        self.hint.start()
+        self.heard = True
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def _check(self, *arguments, **logs):
         if self.heard:
