@@ -68,7 +68,7 @@ def train_killed(monkeypatch, directory, epoch, save, pipeline="host", **options
     """Saves before the batch `save` of an epoch, and dies before the next one."""
 
     def save_or_die(self, batch, logs=None, original=SaveWithinEpoch.on_train_batch_begin):
-        if (self.epoch, batch) == (epoch, save):
+        if batch == 0 or (self.epoch, batch) == (epoch, save):
             original(self, batch, logs)
         if (self.epoch, batch) == (epoch, save + 1):
             raise Kill

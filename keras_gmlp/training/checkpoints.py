@@ -9,7 +9,6 @@ import h5py
 import keras
 import numpy as np
 
-from keras_gmlp.data.run_folder import RESTORE
 from keras_gmlp.training.callbacks import generator_states
 from keras_gmlp.training.devices import agree, find_process, is_main, single_device
 from keras_gmlp.training.run_directory import CHECKPOINTS
@@ -107,37 +106,40 @@ def _load(model, path, within=False):
 
 
 class SaveWithinEpoch(keras.callbacks.Callback):
-    """Saves a checkpoint within an epoch, with its state, when the last one is some minutes old."""
+    """Saves a checkpoint within an epoch when the last one is some minutes old, and continues one.
 
-    # All processes need it; the main one decides and writes.
+    An epoch that a run continues ends `fit`, since the next ones have more steps.
+    """
 
-    def __init__(self, checkpoint, minutes, clock, first_step=0, steps=1):
+    # All processes need it; the main one writes.
+
+    def __init__(self, checkpoint, clock, minutes=None, steps=1):
         super().__init__()
-        self.checkpoint, self.seconds, self.clock = checkpoint, 60 * minutes, clock
-        self.first_step, self.steps = first_step, steps
+        self.checkpoint, self.clock, self.minutes, self.steps = checkpoint, clock, minutes, steps
         self.every = AGREED if find_process()[1] > 1 else 1
 
-    def on_train_begin(self, logs=None):
-        self.saved = time.monotonic()
-
     def on_epoch_begin(self, epoch, logs=None):
-        self.epoch = epoch
+        self.epoch, self.saved = epoch, time.monotonic()
 
-    def on_epoch_end(self, epoch, logs=None):
-        self.saved = time.monotonic()
-        self.first_step = 0
-
-    # Not at the end of a step, which would turn off Keras' asynchronous dispatch.
+    # Not at the end of a step, which would turn off Keras' asynchronous dispatch; nor when the
+    # epoch begins: PyTorch's data loader then draws a random number.
     def on_train_batch_begin(self, batch, logs=None):
-        if batch == 0 or batch % self.every:
+        if batch == 0 and self.checkpoint.step:
+            write_state(self.model, self.checkpoint.state)
+            self.clock.began -= float(self.checkpoint.state["seconds"])
+        if batch == 0 or batch % self.every or self.minutes is None:
             return
-        if not agree(time.monotonic() - self.saved >= self.seconds):
+        if not agree(time.monotonic() - self.saved >= 60 * self.minutes):
             return
         if keras.backend.backend() == "jax":
             self.model.jax_state_sync()  # during an epoch Keras keeps the values elsewhere
         if is_main():
-            self._save(self.first_step + batch * self.steps)
+            self._save(self.checkpoint.step + batch * self.steps)
         self.saved = time.monotonic()
+
+    def on_epoch_end(self, epoch, logs=None):
+        if self.checkpoint.step:
+            self.model.stop_training = True
 
     def _save(self, step):
         state = read_state(self.model)
@@ -146,23 +148,6 @@ class SaveWithinEpoch(keras.callbacks.Callback):
         if self.checkpoint.directory.exists():  # or the run was deleted
             state["seconds"] = time.perf_counter() - self.clock.began
             self.checkpoint.save(self.epoch, step, state)
-
-
-class ContinueEpoch(keras.callbacks.Callback):
-    """Continues an epoch that was stopped, and ends `fit` after it."""
-
-    def __init__(self, state, clock):
-        super().__init__()
-        self.state, self.clock = state, clock
-
-    # Not when the epoch begins: PyTorch's data loader then draws a random number.
-    def on_train_batch_begin(self, batch, logs=None):
-        if batch == 0:
-            write_state(self.model, self.state)
-            self.clock.began -= float(self.state["seconds"])
-
-    def on_epoch_end(self, epoch, logs=None):
-        self.model.stop_training = True
 
 
 def read_state(model):
@@ -177,10 +162,6 @@ def write_state(model, state):
     """Sets what `read_state` returned."""
     variables = _epoch_variables(model)
     values = [state[name] for name in sorted(state) if name.startswith("variable_")]
-    if [tuple(v.shape) for v in variables] != [value.shape for value in values]:
-        raise ValueError(
-            f"the checkpoint within an epoch fits another model or other metrics. {RESTORE}"
-        )
     for variable, value in zip(variables, values, strict=True):
         variable.assign(value)
     for name, generator in _generators().items():

@@ -27,7 +27,7 @@ from keras_gmlp.training.callbacks import (
     TimeLimit,
     require_validation,
 )
-from keras_gmlp.training.checkpoints import ContinueEpoch, RunCheckpoint, SaveWithinEpoch
+from keras_gmlp.training.checkpoints import RunCheckpoint, SaveWithinEpoch
 from keras_gmlp.training.devices import agree, check_agreement, is_main, single_device
 from keras_gmlp.training.model_card import write_model_card
 from keras_gmlp.training.pipeline import (
@@ -242,16 +242,14 @@ def _fit(
         ]
         if time_limit is not None:
             callbacks.append(TimeLimit(time_limit, recipe.epochs))
-        if checkpoint_minutes is not None:
-            chunk = 1 if batches is None else batches.chunk
-            callbacks.append(SaveWithinEpoch(checkpoint, checkpoint_minutes, clock, step, chunk))
+        chunk = 1 if batches is None else batches.chunk
+        callbacks.append(SaveWithinEpoch(checkpoint, clock, checkpoint_minutes, chunk))
         validation = task.validation_batches(data)
         if batches is None:
             # Creates the variables of the metrics. On JAX and PyTorch `fit` would read a batch for
             # that, which the training batches count as an epoch.
             model.evaluate(validation, steps=1, verbose=0)
         while recipe.epochs and not (keep is not None and keep.ended(epochs)):
-            rest = [ContinueEpoch(checkpoint.state, clock)] if step else []  # ends after the epoch
             made, length = make_batches(batches, data, recipe, batch_size, epochs, step)
             record = model.fit(
                 made,
@@ -259,12 +257,12 @@ def _fit(
                 epochs=recipe.epochs,
                 initial_epoch=epochs,
                 validation_data=validation,
-                callbacks=[*callbacks, *rest],
+                callbacks=callbacks,
                 shuffle=False,  # the batches are shuffled already
                 verbose=verbose if first else 0,
             )
             epochs = record.epoch[-1] + 1 if record.epoch else epochs
-            if not step:
+            if not step:  # or that was the rest of an epoch
                 break
             agree()  # the main process has saved the epoch
             # The end of `fit` has replaced the weights by their averages.
