@@ -222,10 +222,6 @@ class QuestionAnswering(TextTask):
     method = "answer"
     architecture = "BertForQuestionAnswering"
     logits_rank = 3
-    figures = {  # noqa: RUF012
-        "test_exact_match": "exact match: {:.2f} %",
-        "test_f1": "F1: {:.2f} %",
-    }
 
     def __post_init__(self):
         super().__post_init__()
@@ -265,18 +261,12 @@ class QuestionAnswering(TextTask):
         return {"answer": context[start:end], "start": start, "end": end, "score": score}
 
     @classmethod
-    def sentences(cls, recipe, metrics):
-        say = super().sentences(recipe, metrics)
+    def describe_model(cls, recipe):
         return {
-            **say,
-            "title": "A model that finds answers in a text",
+            **super().describe_model(recipe),
             "output": "logits of the first and the last token of the answer",
             "call": '("Who lives in Rome?", "A cat lives in Rome.")',
-            "tested": "the test questions",
-            "limits": [
-                "It marks a part of the text, even if that does not answer.",
-                *say["limits"][1:],
-            ],
+            "limits": ["It marks a part of the text, even if that does not answer."],
         }
 
 
@@ -304,7 +294,7 @@ def train(options):
     encoder = text.adapt(opened.model, options.length, dropout=0.1, dtype=options.precision)
     model = text.span_classifier(encoder, opened.tokenizer.sep_id)
     metrics = keras_gmlp.train(model, data, recipe, options.out, extra={"weights": options.weights})
-    print(*QuestionAnswering.list_figures(metrics), sep=", ")
+    print(f"exact match: {metrics['test_exact_match']:.2f} %, F1: {metrics['test_f1']:.2f} %")
     if options.export:
         export_run(options.out, data=(data.test[:CHECKED], None), report=print)
 

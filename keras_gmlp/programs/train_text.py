@@ -183,7 +183,7 @@ def warn_of_data(run):
     from keras_gmlp.inspection.near_duplicates import find_equal_texts
 
     task, data = run.recipe.task, run.data
-    if task.share:
+    if task.headline == "accuracy":
         warn_of_few(data)
         if found := find_equal_texts(data):
             example = f"such as {shortened(repr(found[0]), 60)}"
@@ -207,14 +207,9 @@ def warn_of_few(data):
 
 def report(options, results, directory):
     """Prints the results."""
-    from keras_gmlp.runs.settings import TASKS
-    from keras_gmlp.tasks.registry import find_task
-
-    metrics, task = results[0], find_task(TASKS[options.runs[0].kind])
-    figures = task.list_figures(metrics)
-    if not figures:
-        figures = [f"{task.headline}: {metrics[f'test_{task.headline}']:.4g}"]
-    result = "test " + ", ".join(figures).replace(": ", " ")
+    metrics = results[0]
+    scores = {key: value for key, value in metrics.items() if key.startswith("test_")}
+    result = ", ".join(f"{key.replace('_', ' ')} {value:.4g}" for key, value in scores.items())
     one = metrics.get("test_predicted_classes") == 1
     lines = ["It predicts one class alone. Try another --seed or --learning-rate."] * one
     print_result(options, metrics, directory, result, lines)

@@ -19,15 +19,6 @@ ON_PROCESSOR, ON_ACCELERATOR = (300_000, 16, 250), (2_000_000, 250, 1_000)
 
 TEACHINGS = ("soft", "hard", "token")
 
-REJECTS = "It rejects pictures that show\n  something else by their energy, but not all of them."
-
-# What happens to a picture with each fit, in the model card.
-PREPARED = {
-    "crop": "scaled until it covers them and then cut, so\n  small details and margins are lost.",
-    "stretch": "stretched to them, so small details and its\n  proportions are lost.",
-    "pad": "scaled to fit inside them, on black, so small\n  details are lost.",
-}
-
 
 @dataclasses.dataclass(frozen=True)
 class ImageClassification(Task):
@@ -71,10 +62,6 @@ class ImageClassification(Task):
     kind = "an image classifier"
     method = "classify"
     program = "apps/classify.py"
-    share = True
-    what_it_names = (
-        "It names one of them for every picture, even if\n  the picture shows something else."
-    )
 
     def __post_init__(self):
         self.check_settings(
@@ -206,38 +193,15 @@ class ImageClassification(Task):
         return round_scores({metric.name: metric(truth, logits)})
 
     @classmethod
-    def sentences(cls, recipe, metrics):
-        height, width, *rest = recipe.get("image_shape", ("?", "?"))
-        tested, answers, rows = "the test images", cls.what_it_names, {}
-        for channels in rest:
-            kind = {1: "grey", 3: "colour"}.get(channels, f"{channels} channels")
-            rows["input"] = f"{width} by {height} pixels, {kind}, values from 0 to 255"
-        if folds := recipe.get("folds"):
-            tested = f"fold {recipe.get('fold')} of {folds}, left out from the training images"
-        if "calibration" in metrics:
-            answers = REJECTS
+    def describe_model(cls, recipe):
+        height, width, channels = recipe["image_shape"]
         return {
-            "title": "An image classifier",
-            **rows,
-            "output": f"logits for {len(recipe.get('labels', []))} classes",
-            "module": "inference",
-            "variable": "classifier",
+            "input": f"{width} by {height} pixels, {channels} channels, values from 0 to 255; a "
+            f"picture of another size is prepared by `--fit {recipe.get('fit', 'crop')}`",
+            "output": f"logits for {len(recipe['labels'])} classes",
             "call": '.classify("docs/cat.jpg", top=3)',
-            "prints": "It prints up to three classes with their probabilities, the most probable "
-            "first.",
-            "results": cls.headline.replace("_", " ").capitalize(),
-            "tested": tested,
-            "same": "class",
-            "checked": "",
-            "export": (),
-            "picture": "Accuracy and loss after each epoch",
             "limits": [
-                f"The model knows the classes above and no other. {answers}",
-                f"It reads {width} by {height} pixels. A picture is "
-                + PREPARED.get(recipe.get("fit"), PREPARED["crop"]),
-                "The accuracy is for test images from the same source as the training images. "
-                "Expect less for\n  other pictures, such as your own photos.",
-                "It is one run with one seed. Another seed gives a different accuracy.",
-                "The licence of the training images is not recorded.",
+                "It knows the classes above and no other. A calibrated model rejects pictures that "
+                "show something else, but not all of them."
             ],
         }

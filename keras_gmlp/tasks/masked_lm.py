@@ -55,10 +55,6 @@ class MaskedLM(TextTask):
     architecture = "BertForMaskedLM"
     inputs = ("token_ids", "mask_positions")
     logits_rank = 3
-    figures = {  # noqa: RUF012
-        "test_perplexity": "perplexity: {:.2f}",
-        "test_accuracy": "accuracy: {percent:.2f} %",
-    }
     compared = ("perplexity", "accuracy")
 
     def __post_init__(self):
@@ -231,20 +227,13 @@ class MaskedLM(TextTask):
         return found[0] if wanted == 1 else found
 
     @classmethod
-    def sentences(cls, recipe, metrics):
-        say = super().sentences(recipe, metrics)
-        own = "It knows what its training text says, and has no notion of what is true."
+    def describe_model(cls, recipe):
+        said, words = super().describe_model(recipe), recipe["vocabulary_size"]
         return {
-            **say,
-            "output": f"logits for {recipe.get('vocabulary_size', 0):,} tokens at each masked "
-            "position",
+            **said,
+            "output": f"logits for {words:,} tokens at each masked position",
             "call": '.fill_mask("Paris is the [MASK] of France.", top=3)',
-            "prints": "It prints up to three words with their probabilities, the most probable "
-            "first.",
-            "export": ("--data", "TEXT"),
-            "limits": [own, *say["limits"]],
-            "command": "`--prepared` is the folder of the prepared text; it may be in another "
-            "place.",
+            "limits": ["It has no notion of what is true.", *said["limits"]],
         }
 
     @classmethod

@@ -20,7 +20,6 @@ class MultiLabelClassification(ImageClassification):
     headline = "mean_average_precision"
     kind = "a model that gives any number of labels"
     method = "find_labels"
-    what_it_names = "A label applies if its\n  probability reaches its threshold."
 
     def __post_init__(self):
         super().__post_init__()
@@ -80,12 +79,11 @@ class MultiLabelClassification(ImageClassification):
         return choose_thresholds(data.label_rows()[labels], probabilities)
 
     @classmethod
-    def sentences(cls, recipe, metrics):
+    def describe_model(cls, recipe):
         return {
-            **super().sentences(recipe, {}),
+            **super().describe_model(recipe),
             "call": '.find_labels("docs/cat.jpg")',
-            "prints": "It prints the labels that apply, with their probabilities, the most "
-            "probable first.",
+            "limits": ["It knows the classes above. Those that reach their threshold apply."],
         }
 
 

@@ -37,9 +37,6 @@ class Task:
         logits_rank: Number of axes of its logits; identifies models without a card.
         compared: Names of the scores that rows of a table compare.
         choices: Which of `split` and `columns` its evaluation lets a user choose.
-        share: Whether the headline is a share, which the model card shows in percent.
-        figures: What is said of entries of metrics.json, texts to format with the value and
-            `percent`, a hundred times it, by name.
     """
 
     name = None
@@ -62,8 +59,6 @@ class Task:
     logits_rank = 2
     compared = ()
     choices = ()
-    share = False
-    figures = {}  # noqa: RUF012 (a table that subclasses replace)
 
     def check_settings(self, **checks):
         """Raises a `ValueError` for a wrong setting, given pairs: is it right, what is expected."""
@@ -89,12 +84,6 @@ class Task:
     def answer(cls, model, *samples, **options):
         """Returns what a loaded model answers for a sample."""
         raise NotImplementedError
-
-    @classmethod
-    def list_figures(cls, metrics):
-        """Returns what `figures` says of the metrics of a run, a list of texts."""
-        found = {key: metrics[key] for key in cls.figures if metrics.get(key) is not None}
-        return [cls.figures[key].format(v, percent=100 * v) for key, v in found.items()]
 
     @classmethod
     def signature(cls, length):
@@ -151,14 +140,10 @@ class Task:
         raise NotImplementedError
 
     @classmethod
-    def sentences(cls, recipe, metrics):
-        """Returns what the model card of a run says, a dict.
+    def describe_model(cls, recipe):
+        """Returns what the model card of a run says of its model, a dict.
 
-        `title`; `input` and `output` of the model; `module`, `variable` and `call` of an example,
-        and `prints`, what it prints; `results`, the head of that section; `tested`, the samples;
-        `same`, what files and model have in common; `checked`, how; `export`, further arguments of
-        apps/export.py; `picture`, the caption of curves.png; `limits`, a list; and, if the command
-        that repeats the run needs a note, `command`.
+        `input` and `output` of the model; `call`, how an example calls it; `limits`, a list.
         """
         raise NotImplementedError
 

@@ -32,12 +32,6 @@ class TextClassification(TextTask):
     method = "classify"
     program = "apps/classify_text.py"
     architecture = "BertForSequenceClassification"
-    share = True
-    figures = {  # noqa: RUF012
-        "test_accuracy": "accuracy: {percent:.2f} %",
-        "test_matthews_correlation": "Matthews correlation: {:.3f}",
-        "test_f1": "F1: {:.3f}",
-    }
     choices = ("split", "columns")
     compared = ("accuracy", "balanced_accuracy", "matthews_correlation")
     cuts = (16, 32, 64)
@@ -123,19 +117,13 @@ class TextClassification(TextTask):
         ]
 
     @classmethod
-    def sentences(cls, recipe, metrics):
-        say = super().sentences(recipe, metrics)
-        own = (
-            "It knows the classes above and no other. It names one of them for every text, even if "
-            "the text is about something else."
-        )
-        pair, single = '"He left the house.", "He went out."', '"a gem of a film"'
+    def describe_model(cls, recipe):
+        said, pair = super().describe_model(recipe), '"He left the house.", "He went out."'
         return {
-            **say,
-            "output": f"logits for {len(recipe.get('labels', []))} classes",
-            "call": f".classify({pair if recipe.get('pairs') else single})",
-            "prints": "It prints the classes with their probabilities, the most probable first.",
-            "limits": [own, *say["limits"]],
+            **said,
+            "output": f"logits for {len(recipe['labels'])} classes",
+            "call": f".classify({pair})" if recipe.get("pairs") else '.classify("a gem of a film")',
+            "limits": ["It knows the classes above and no other.", *said["limits"]],
         }
 
     @classmethod

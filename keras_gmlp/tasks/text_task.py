@@ -207,32 +207,14 @@ class TextTask(Task):
         return {"token_ids": encode_rows(model.tokenizer, samples, model.length)[0]}
 
     @classmethod
-    def sentences(cls, recipe, metrics):
-        held, length = recipe.get("command", {}).get("hold_out"), recipe.get("length")
+    def describe_model(cls, recipe):
         texts = "a pair of texts" if recipe.get("pairs") else "a text"
         return {
-            "title": f"{cls.kind[0].upper()}{cls.kind[1:]}",
-            "input": f"{texts}, up to {length} tokens in all",
+            "input": f"{texts}, up to {recipe.get('length')} tokens in all; the rest is cut off",
             "output": "logits",
-            "module": "text",
-            "variable": "model",
             "call": '("a gem of a film")',
-            "prints": "It prints the answer.",
-            "results": "Results",
-            "tested": f"{100 * held:.2f} % of the training texts"
-            if held
-            else "the validation texts",
-            "same": "answer",
-            "checked": "Files are checked on at most 1,000 texts. ",
-            "export": (),
-            "picture": "Figures after each epoch",
             "limits": [
-                f"A text above {length} tokens loses its end.",
-                "The figures are for texts from the same source as the training texts. Expect less "
-                "for others.",
-                "It is one run with one seed. Another seed gives other figures.",
-                "It can repeat what people wrote in the training texts, prejudice included.",
-                "The licence of the training texts is not recorded.",
+                "It can repeat what people wrote in the training texts, prejudice included."
             ],
         }
 

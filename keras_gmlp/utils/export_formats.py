@@ -1,4 +1,4 @@
-"""The formats of an export: their files, and the words for the model card."""
+"""The formats of an export and their files."""
 
 FORMATS = {
     "tflite": "model.tflite",  # 8-bit weights, float activations
@@ -9,17 +9,6 @@ FORMATS = {
     "mediapipe": "model_mediapipe.tflite",  # as "tflite", to probabilities
     "saved_model": "saved_model",
     "onnx": "model.onnx",
-}
-
-DESCRIBED = {
-    "tflite": "TFLite, 8-bit weights",
-    "tflite_float16": "TFLite, float16 weights",
-    "tflite_float32": "TFLite, float32",
-    "tflite_int8": "TFLite, full integer",
-    "features": "TFLite with features, 8-bit weights",
-    "mediapipe": "TFLite for MediaPipe, 8-bit weights",
-    "saved_model": "SavedModel",
-    "onnx": "ONNX",
 }
 
 TEXT_FORMATS = {

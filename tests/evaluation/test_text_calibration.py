@@ -122,7 +122,7 @@ def test_unknown_texts_are_rejected_by_files_and_programs(run, texts, app):
     code, out, _ = app("classify_text", unknown, "--model", run / "model_float32.tflite")
     assert (code, "unknown: unlike the texts" in out) == (0, True)
     write_model_card(run)
-    assert "On 24 test texts of" in (run / "README.md").read_text()
+    assert "| texts | 24 |" in (run / "README.md").read_text()
 
 
 def test_program_and_what_cannot_be_calibrated(run, texts, tmp_path, app):

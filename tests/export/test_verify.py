@@ -63,7 +63,7 @@ def test_export_of_a_run_records_what_it_found(exported_run, monkeypatch):
     card = read_card(tmp_path / "model_float32.tflite")
     assert (card["test_accuracy"], card["arguments"]) == (0.5, {"depth": 2})
     assert any("top1_agreement 1.0" in line for line in lines)
-    row = "| `model_float32.tflite` | TFLite, float32 | 75.00 % | 100.00 % |"
+    row = "| `model_float32.tflite` | 0.75 | 1.0 |"
     assert row in (tmp_path / "README.md").read_text("utf-8")
     (trace,) = folders  # which both precisions share
     assert not trace.exists()

@@ -82,7 +82,7 @@ def test_runs_on_folds_resume_and_read_no_test_image(tmp_path, monkeypatch, caps
     recipe = json.loads((tmp_path / "fold-2" / "recipe.json").read_text())
     assert (recipe["folds"], recipe["fold"]) == (2, 2)
     card = (tmp_path / "fold-2" / "README.md").read_text("utf-8")
-    assert "On fold 2 of 2, left out from the training images of `digits`:" in card
+    assert "On fold 2 of 2, left out from the training images of `digits`;" in card
     assert "--folds 2" in card
 
     (tmp_path / "fold-2" / "metrics.json").write_text(

@@ -79,7 +79,6 @@ def test_card_recipe_and_command_keep_the_fit(trained):
     assert "--fit pad" in write_command(recipe["command"])
     card = (directory / "README.md").read_text()
     assert "--fit pad" in card
-    assert "A picture is scaled to fit inside them, on black" in card
     images = LabelledImages(recipe["data"])
     ((result, _),) = evaluate([inference.load(directory / "model.keras")], images)
     assert result.correct.mean() == pytest.approx(metrics["test_accuracy"])

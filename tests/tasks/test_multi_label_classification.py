@@ -126,7 +126,7 @@ def test_run_learns_and_records(run, tmp_path):
     # In batches of another size some processors add in another order: the sixth digit differs.
     expected = choose_thresholds(rows, probabilities)
     assert classifier.thresholds == pytest.approx(expected, abs=2e-6)
-    assert "classifier.find_labels(" in (directory / "README.md").read_text()
+    assert "model.find_labels(" in (directory / "README.md").read_text()
     model = keras_gmlp.load_model(directory / "model.keras")
     model.save(tmp_path / "model.keras")
     padded = dataclasses.replace(opened, fit="pad")

@@ -39,7 +39,6 @@ class Brightness(ImageClassification):
     name = "brightness"
     headline = "error"
     kind = "a model of brightness"
-    share = False
 
     def loss(self, training=True):
         return keras.losses.MeanSquaredError()
@@ -70,14 +69,9 @@ class Brightness(ImageClassification):
         return {"error": round(float(np.abs(logits[:, 0] - truth).mean()), 6)}
 
     @classmethod
-    def sentences(cls, recipe, metrics):
-        say = super().sentences(recipe, metrics)
-        return {
-            **say,
-            "title": "A model of brightness",
-            "output": "the brightness",
-            "call": '("x.png")',
-        }
+    def describe_model(cls, recipe):
+        said = super().describe_model(recipe)
+        return {**said, "output": "the brightness", "call": '("x.png")'}
 
 
 def make_data():
@@ -122,7 +116,7 @@ def test_it_has_a_model_card(run):
     card = (run[0] / "README.md").read_text()
     assert "A model of brightness, trained with `keras_gmlp` on `shades`" in card
     assert "| output | the brightness |" in card
-    assert f"| `model.keras` | Keras, float32 | {run[1]['test_error']:.3f} |" in card
+    assert f"| `model.keras` | {round(run[1]['test_error'], 4)} |" in card
 
 
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="exported on TensorFlow")

@@ -33,7 +33,6 @@ class Praise(TextTask):
     headline = "error"
     kind = "a model of praise"
     compared = ("error",)
-    figures = {"test_error": "error: {:.3f}"}  # noqa: RUF012
 
     def loss(self, training=True):
         return keras.losses.MeanSquaredError()
@@ -61,8 +60,8 @@ class Praise(TextTask):
         return {"texts": len(found), "error": round(float(errors.mean()), 6)}, None
 
     @classmethod
-    def sentences(cls, recipe, metrics):
-        return {**super().sentences(recipe, metrics), "output": "the share of praise"}
+    def describe_model(cls, recipe):
+        return {**super().describe_model(recipe), "output": "the share of praise"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,7 +132,7 @@ def test_it_has_a_model_card(run):
     card = (run[0] / "README.md").read_text()
     assert "A model of praise, trained with `keras_gmlp` on `reviews`" in card
     assert "| output | the share of praise |" in card
-    assert f"error: {run[1]['test_error']:.3f}." in card
+    assert f"| test error | {round(run[1]['test_error'], 4)} |" in card
 
 
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="exported on TensorFlow")

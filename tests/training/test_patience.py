@@ -71,13 +71,12 @@ def test_the_planted_best_epoch_is_saved_also_after_kills(tmp_path, monkeypatch,
     best = [row["best_epoch"] for row in read_table(tmp_path / "history.csv")]
     assert best == ["1", "2", "2"]
     card = (tmp_path / "README.md").read_text("utf-8")
-    assert "Of 3 epochs, epoch 2 was the best on the validation images" in card
     # The averaged weights, as validation saw them.
     model = keras_gmlp.load_model(tmp_path / "model.keras", compile=False)
     images, labels = data.validation.arrays()
     right = np.mean(to_numpy(model(images)).argmax(-1) == labels)
     assert metrics["validation_accuracy"] == pytest.approx(right, abs=1e-6)
-    assert f"the Keras model has {100 * right:.2f} %" in card
+    assert f"| validation accuracy | {round(right, 4)} |" in card
     PATIENT.task.compile(model, "sgd")
     loss = PATIENT.task.evaluate(model, data, "validation")["loss"]
     assert loss == pytest.approx(seen[2], abs=1e-5)

@@ -97,7 +97,7 @@ def test_run_leaves_everything(run):
     assert metrics["test_accuracy"] == 1.0
     assert metrics == json.loads((directory / "metrics.json").read_text())
     assert (directory / "labels.txt").read_text() == "dark\nbright\n"
-    assert "| Keras, float32 | 100.00 % |" in (directory / "README.md").read_text("utf-8")
+    assert "| `model.keras` | 1.0 |" in (directory / "README.md").read_text("utf-8")
     assert [row["epoch"] for row in history(directory)] == ["0", "1", "2"]
     _, median, _ = sorted(float(row["seconds"]) for row in history(directory))
     assert metrics["images_per_second"] == pytest.approx(24 / max(median, 0.01), rel=0.01, abs=0.05)
