@@ -152,8 +152,7 @@ class Plan:
 
     Args:
         settings: A list of `RunSettings`, as `plan_images` and `plan_texts` return it.
-        jobs: Number of runs at the same time; they share the cores. Several NVIDIA GPUs are dealt
-            out among them, so that each run uses one.
+        jobs: Number of runs at the same time; they share the cores.
         backend: Keras backend of the runs; `None` for that of this process.
 
     Raises:

@@ -7,28 +7,24 @@ import subprocess
 import sys
 import time
 
-from keras_gmlp.utils.environment import visible_gpus
 from keras_gmlp.utils.errors import why_ended
 from keras_gmlp.utils.progress import StatusLine
 
 
 class Workers:
-    """Processes that share the cores, and the GPUs if there are several."""
+    """Processes that share the cores."""
 
     def __init__(self, runs, jobs, backend):
         self.runs, self.backend = runs, backend
         cores = available_cores()
-        size, gpus = len(cores) // jobs, visible_gpus() if jobs > 1 else []
+        size = len(cores) // jobs
         self.side_by_side = jobs > 1
-        self.free = [  # cores and a GPU, or None for no choice
-            (cores[i * size : (i + 1) * size], gpus[i % len(gpus)] if gpus else None)
-            for i in range(jobs)
-        ]
+        self.free = [cores[i * size : (i + 1) * size] for i in range(jobs)]
         places = {os.path.realpath(run.directory): run for run in runs}
         # Of the runs that start from another one of these.
         self.sources = {r: places.get(os.path.realpath(r.source)) for r in runs if r.source}
         self.waiting = [run for run in runs if not run.complete and not run.failed]
-        self.working = {}  # from each run to (process, place)
+        self.working = {}  # from each run to (process, cores)
         self.began, self.done_before = time.monotonic(), self._done()
         self.line = StatusLine()
 
@@ -62,15 +58,12 @@ class Workers:
                 return run
         return None
 
-    def _start(self, run, place):
-        """Starts a run on some of the cores and a GPU."""
-        cores, gpu = place
+    def _start(self, run, cores):
+        """Starts a run on some of the cores."""
         run.directory.mkdir(parents=True, exist_ok=True)
         environment = {**os.environ, "KERAS_BACKEND": self.backend}
         if self.side_by_side:  # by default JAX reserves three quarters of a GPU for one process
             environment.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
-        if gpu is not None:
-            environment["CUDA_VISIBLE_DEVICES"] = gpu
         everywhere = None
         if self.side_by_side and hasattr(os, "sched_getaffinity"):
             environment["OMP_NUM_THREADS"] = str(len(cores))
@@ -84,17 +77,17 @@ class Workers:
         finally:
             if everywhere:
                 os.sched_setaffinity(0, everywhere)
-        self.working[run] = (process, place)
+        self.working[run] = (process, cores)
         self.line.say(f"{run.name}: begins")
 
     def _collect(self):
         """Records the runs that ended."""
-        for run, (process, place) in list(self.working.items()):
+        for run, (process, cores) in list(self.working.items()):
             if process.poll() is None:
                 continue
             process.stdin.close()
             del self.working[run]
-            self.free.append(place)
+            self.free.append(cores)
             log = run.directory / "log.txt"
             said = log.read_text(errors="replace") if log.exists() else ""
             if process.returncode or not run.complete:

@@ -26,7 +26,7 @@ presets PRESET+  as --model of train.py
 --backend
 --out DIR  default: runs/compare-DATA
 --runs DIR  folder of the runs; default: OUT/runs
---jobs JOBS:int=1  runs at the same time, which share the cores; of several GPUs each takes one
+--jobs JOBS:int=1  runs at the same time, which share the cores
 --retry  train failed runs again
 --json  print the table's rows as JSON
 --no-train  table and charts of the existing runs alone

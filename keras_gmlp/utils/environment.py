@@ -57,19 +57,6 @@ def accelerators(devices=None):
     return [name for name in dict.fromkeys(names) if "cpu" not in name.lower()]
 
 
-def visible_gpus():
-    """Returns the NVIDIA GPUs of a child process, as `CUDA_VISIBLE_DEVICES` names them."""
-    chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if chosen is not None:
-        return [name.strip() for name in chosen.split(",") if name.strip() not in ("", "-1")]
-    try:
-        result = subprocess.run(["nvidia-smi", "-L"], capture_output=True, timeout=30, check=True)
-    except (OSError, subprocess.SubprocessError):  # no driver, or no GPU
-        return []
-    lines = result.stdout.decode(errors="replace").splitlines()
-    return [str(number) for number in range(sum(line.startswith("GPU ") for line in lines))]
-
-
 def _devices():
     import keras
 

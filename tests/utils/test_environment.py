@@ -14,7 +14,6 @@ from keras_gmlp.utils.environment import (
     environment,
     installed_versions,
     run_on,
-    visible_gpus,
 )
 
 
@@ -39,19 +38,6 @@ def test_accelerators_are_all_but_the_cpu_each_once():
     assert accelerators(["cpu"]) == accelerators([]) == []
     assert accelerators(["/device:CPU:0", "/device:GPU:0"]) == ["/device:GPU:0"]
     assert accelerators(["NVIDIA H100", "NVIDIA H100", "TPU v4"]) == ["NVIDIA H100", "TPU v4"]
-
-
-def test_chosen_gpus_and_those_of_the_driver(monkeypatch, tmp_path):
-    for chosen, expected in (("", []), ("-1", []), ("a, 1", ["a", "1"])):
-        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", chosen)
-        assert visible_gpus() == expected
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert visible_gpus() == []
-    lists = tmp_path / "nvidia-smi"
-    lists.write_text("#!/bin/sh\necho 'GPU 0: X (UUID: a)'\necho 'GPU 1: X (UUID: b)'\n")
-    lists.chmod(0o755)
-    assert visible_gpus() == ["0", "1"]
 
 
 PROGRAM = """
