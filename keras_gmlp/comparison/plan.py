@@ -216,7 +216,7 @@ class Plan:
             if differing := differences(recorded, here):
                 raise ValueError(
                     f"{run.directory} holds a run with other settings ({'; '.join(differing)}). "
-                    "Give the same settings, or choose another directory."
+                    "Give the same settings, or another --out."
                 )
 
 

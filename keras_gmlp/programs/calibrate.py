@@ -45,16 +45,17 @@ def share(text):
 
 
 def run(options):
-    with cli.quiet():  # imported here, so that --help is fast
-        from keras_gmlp.evaluation import calibration
+    cli.import_tensorflow()
+    from keras_gmlp.evaluation import calibration
+
     result = calibration.calibrate_run(options.run, options.data, options.split, options.reject)
     cli.show_result(options, result, show)
     if outdated := calibration.find_outdated(options.run):
         formats = " ".join("mediapipe" if "mediapipe" in name else name for name in outdated)
         print_error(
             "calibrate",
-            f"{', '.join(outdated)}: its own probabilities get the temperature when it is exported "
-            f"again: apps/export.py {options.run} --formats {formats}",
+            f"{', '.join(outdated)} get the temperature when they are exported again: "
+            f"apps/export.py {options.run} --formats {formats}",
         )
 
 

@@ -112,7 +112,7 @@ def report(options, results, directory):
         f"{name}: {score} {100 * export[headline]:.2f} %, {export['megabytes']} MB, "
         f"{export['latency_ms']} ms per image on one thread"
         for name, export in metrics.get("exports", {}).items()
-        if name != "keras"
+        if "latency_ms" in export  # not of all formats
     ]
     print_result(options, metrics, directory, result, lines)
 

@@ -58,7 +58,7 @@ def claim(directory, run, recipe, data):
     if differing := differences(recorded, settings):
         raise ValueError(
             f"{directory} holds a run with other settings ({'; '.join(differing)}). Give the same "
-            "settings to resume it, choose another directory, or start again with --restart "
+            "settings to resume it, another --out (out=...), or start again with --restart "
             "(restart=True)."
         )
     check_samples(directory, data)

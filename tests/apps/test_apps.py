@@ -163,3 +163,10 @@ def test_ctrl_c_before_the_first_epoch_promises_nothing(tmp_path, monkeypatch, a
     assert "resumes the run" in stops()
     monkeypatch.setattr("keras_gmlp.data.load", interrupted)
     assert "unchanged" in stops("--restart")
+
+
+def test_report_of_a_run_with_an_export_that_has_no_time(capsys):
+    exports = {"saved_model": {"accuracy": 0.5, "megabytes": 3.2}}
+    metrics = {"test_accuracy": 0.5, "epochs": 1, "exports": exports}
+    load_app("train").report(SimpleNamespace(folds=None, json=False), [metrics], "runs/a")
+    assert "test accuracy 50.00 %" in capsys.readouterr().out
