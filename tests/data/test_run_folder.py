@@ -318,7 +318,7 @@ def test_test_texts_that_are_training_texts(tmp_path, monkeypatch, capsys):
     write_texts("texts.csv", 20)
     data = open_texts(TextSource("texts.csv", {"test": "texts.csv"}))
     assert len(find_equal_texts(data)) == 20
-    task = SimpleNamespace(share=True, find_unknown=lambda data: "")
+    task = SimpleNamespace(headline="accuracy", find_unknown=lambda data: "")
     recipe = SimpleNamespace(task=task)
     load_app("train_text").warn_of_data(SimpleNamespace(data=data, recipe=recipe))
     assert "20 of 20 test texts" in capsys.readouterr().err

@@ -51,7 +51,8 @@ def test_export_of_a_run_records_what_it_found(exported_run, monkeypatch):
     tmp_path, data = exported_run
     metadata = {"preset": "gmlp_n4_32", "arguments": {"depth": 2}}
     write_card(tmp_path / "model.keras", random_model("gmlp"), list("abcde"), metadata)
-    (tmp_path / "recipe.json").write_text('{"data": "random"}')
+    recipe = {"data": "random", "image_shape": [16, 16, 3], "labels": list("abcde")}
+    (tmp_path / "recipe.json").write_text(json.dumps(recipe))
     lines, folders, save = [], [], tflite._save
     monkeypatch.setattr(tflite, "_save", lambda *a: folders.append(a[3]) or save(*a))
     found = export_run(tmp_path, ["tflite_float16", "tflite_float32"], data, lines.append)
