@@ -12,6 +12,7 @@ from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.utils.errors import first_of
 from keras_gmlp.utils.export_formats import FORMATS
 from keras_gmlp.utils.files import atomic_write
+from keras_gmlp.utils.labels import show_labels
 from keras_gmlp.utils.markdown import make_table
 
 FILE = "README.md"
@@ -117,7 +118,7 @@ def model_card(place, recipe, metrics, megabytes=None):
         title=task.kind[0].upper() + task.kind[1:],
         data=data,
         facts=_table(facts),
-        classes=f"Classes: {first_of(labels, 100)}.\n\n" if labels else "",
+        classes=f"Classes: {first_of(show_labels(labels), 100)}.\n\n" if labels else "",
         module="inference" if task.domain == "images" else "text",
         path=json.dumps(place),
         call=said["call"],

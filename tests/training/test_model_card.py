@@ -37,7 +37,7 @@ RECIPE = {
     "data": "my photos",
     "image_shape": [16, 16, 1],
     "seed": 7,
-    "labels": ["cat", "dog"],
+    "labels": ["house_cat", "dog"],
     "epochs": 3,
     "learning_rate": 0.007,
     "command": SETTINGS.to_dict(),
@@ -52,6 +52,7 @@ METRICS = {
     "exports": {"keras": {"accuracy": 0.8387}, "tflite_batch4": EXPORT, "saved_model": SAVED},
 }
 LINES = """\
+Classes: house cat, dog.
 | family | `keras_gmlp.gMLP`, [arXiv 2105.08050](https://arxiv.org/abs/2105.08050) |
 | parameters | 824,394 |
 | train accuracy | 0.9656 |
