@@ -191,4 +191,4 @@ def test_what_several_labels_do_not_allow(table):
         MultiLabelClassification(balance=0.5)
     compare = load_app("compare")
     with pytest.raises(ValueError, match="any number of labels"):
-        compare.make_sweep(compare.main.parse(["gmlp_n4_32", "--data", str(table)]))
+        compare.make_plan(compare.main.parse(["gmlp_n4_32", "--data", str(table)]))
