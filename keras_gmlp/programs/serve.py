@@ -2,11 +2,8 @@
 
 import base64
 import contextlib
-import errno
-import functools
 import hashlib
 import json
-import math
 import re
 import sys
 from http import HTTPStatus
@@ -15,7 +12,7 @@ from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
 from keras_gmlp.programs.shared.cli import Program, UsageError
-from keras_gmlp.programs.shared.messages import ROOT, print_error
+from keras_gmlp.programs.shared.messages import ROOT
 from keras_gmlp.utils.shipped import DEFAULT_BACKBONE, FOLDER, find_shipped, suggest_shipped
 
 PAGE = ROOT / "apps" / "web"
@@ -63,97 +60,64 @@ def serve(options):
 
 def make_server(port, models):
     """Returns a server that is bound to the port; `serve_forever` starts it."""
-    if not PAGE.is_dir():
-        raise ValueError(
-            "the page is not in this installation: it comes with a clone of the repository. "
-            "Clone it and run `make web` in it."
-        )
     if not (LITERT / "core" / "wasm").is_dir():
+        raise ValueError("LiteRT.js is not installed. Run `make web` in a clone of the repository.")
+    if not find_models(models):
         raise ValueError(
-            "LiteRT.js is not installed. Run `make web`, or `npm install` in apps/web."
+            f"{models}: no .tflite file in this folder or its folders; apps/export.py writes one."
+            f"{suggest_shipped(models)}"
         )
-    if not models.is_dir():
-        received = "is a file" if models.exists() else "does not exist"
-        advice = f"expected a folder with .tflite files.{suggest_shipped(models)}"
-        raise ValueError(f"{models} {received}; {advice}")
-    if not find_models(models, warn):
-        raise ValueError(
-            f"{models} has no .tflite file with a batch of one image, nor have its folders; "
-            "apps/export.py writes one."
-        )
-    attributes = {"models": models, "page_files": find_page_files()}
-    handler = type("ModelHandler", (Handler,), attributes)
     try:
-        return Server((HOST, port), handler)
+        return Server(port, models)
     except OSError as error:
-        if error.errno == errno.EADDRINUSE:
-            raise ValueError(
-                f"port {port} is in use. Choose another with --port, or make web PORT=8001."
-            ) from None
-        raise ValueError(f"port {port} cannot be used: {error.strerror}.") from None
+        reason = error.strerror.lower()
+        raise ValueError(f"port {port}: {reason}. Choose another with --port.") from None
 
 
-def find_models(directory, report=lambda line: None):
+def find_models(directory):
     """Returns .tflite files by name: the folder's name, or folder/file if a folder has several."""
-    models, root = {}, directory.resolve()
+    models = {}
     for path in sorted([*directory.glob("*.tflite"), *directory.glob("*/*.tflite")]):
+        # Leaves out unfinished exports, and those that are not for the page.
+        if path.name.startswith(".") or re.search(r"_(batch\d+|mediapipe)$", path.stem):
+            continue
+        name = path.relative_to(directory).with_suffix("").as_posix()
         has_main = path.with_name("model.tflite").exists()
-        # Leaves out unfinished exports, larger batches, and what model.tflite also computes.
-        if path.name.startswith(".") or re.search(r"_batch\d+$", path.stem):
-            continue
-        if path.name == "model_mediapipe.tflite" and has_main:
-            continue
-        if not path.is_file():
-            report(f"{str(path)!r} is left out: no such file.")
-        elif not path.resolve().is_relative_to(root):
-            report(f"{str(path)!r} is left out: it leads out of {str(directory)!r}. Copy it there.")
-        else:
-            name = path.relative_to(directory).with_suffix("").as_posix()
-            short = name.removesuffix("/model" if has_main else "/model_features")
-            taken = (directory / f"{short}.tflite").exists()
-            models[name if taken else short] = path
+        short = name.removesuffix("/model" if has_main else "/model_features")
+        taken = (directory / f"{short}.tflite").exists()
+        models[name if taken else short] = path
     return models
 
 
-def describe_models(directory, report):
+def describe_models(directory):
     """Returns the page's list: the name, URL, bytes and card of each model."""
-    # The page opens with the first: the default, or else the most accurate.
-    models, best = [], {DEFAULT_BACKBONE: math.inf}
-    for name, path in find_models(directory, report).items():
-        try:
+    models = []
+    for name, path in find_models(directory).items():
+        with contextlib.suppress(FileNotFoundError):  # deleted meanwhile
             size, card = path.stat().st_size, read_metadata(path)
-            model = {"name": name, "url": quote(model_url(name)), "bytes": size, "card": card}
-            json.dumps(model, allow_nan=False)
-        except (ValueError, RecursionError, OSError) as error:
-            report(f"{str(path)!r} is left out: {error}")
-            continue
-        models.append(model)
-        # A card may contain null.
-        accuracy = card.get("test_accuracy") or card.get("test_mean_average_precision") or 0.0
-        folder = name.split("/")[0]
-        best[folder] = max(accuracy, best.get(folder, 0.0))
-    return sorted(models, key=lambda model: (not model["card"], -best[model["name"].split("/")[0]]))
+            models.append(
+                {"name": name, "url": quote(model_url(name)), "bytes": size, "card": card}
+            )
+    return sorted(models, key=_rank)
+
+
+def _rank(model):
+    """Sorts models: the page opens with the first, the default or else the most accurate."""
+    card, folder = model["card"], model["name"].split("/")[0]
+    accuracy = card.get("test_accuracy") or card.get("test_mean_average_precision") or 0.0
+    return not card, folder != DEFAULT_BACKBONE, -accuracy
 
 
 def read_metadata(path):
     """Returns the card without its labels; {} if it is damaged, which the page reports later."""
     from keras_gmlp.utils.card import read_card
 
-    card = {}
-    with contextlib.suppress(ValueError):
+    try:
         card = {key: value for key, value in read_card(path).items() if key != "labels"}
-    if card.get("output") == "probabilities":
-        raise ValueError("it is for MediaPipe; the page requires logits, as in the format tflite.")
-    for key, value in card.items():
-        number = type(value) in (int, float) and abs(value) < math.inf
-        if key.startswith("test_") and value is not None and not number:
-            raise ValueError(f"its {key} is {str(value)[:40]!r}; expected a finite number.")
+        json.dumps(card, allow_nan=False)  # as the page reads it
+    except ValueError:
+        return {}
     return card
-
-
-@functools.cache  # once for each line: the page asks for the list again and again
-def warn(line):
-    print_error("serve", line)
 
 
 def model_url(name):
@@ -186,16 +150,18 @@ class Server(ThreadingHTTPServer):
 
     request_queue_size = 1024  # connections that wait; a client tries a full queue a second later
 
+    def __init__(self, port, models):
+        self.models, self.page_files = models, find_page_files()
+        super().__init__((HOST, port), Handler)
+
     def handle_error(self, request, client_address):
         if not isinstance(sys.exception(), ConnectionError):  # the visitor closed the page
             super().handle_error(request, client_address)
 
 
 class Handler(SimpleHTTPRequestHandler):
-    """Serves `page_files`, the models in a folder and the list of them; nothing else."""
+    """Serves the page's files, the models in a folder and the list of them; nothing else."""
 
-    models = None
-    page_files = None
     timeout = 20  # seconds that a connection may be idle
     extensions_map = {  # noqa: RUF012 (overrides an attribute of the base class)
         ".html": "text/html; charset=utf-8",
@@ -220,7 +186,7 @@ class Handler(SimpleHTTPRequestHandler):
             if urlsplit(self.path).path != "/models.json":
                 super().do_GET()
                 return
-            body = json.dumps(describe_models(self.models, warn), allow_nan=False).encode()
+            body = json.dumps(describe_models(self.server.models)).encode()
             self.send_response(200)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
@@ -230,9 +196,10 @@ class Handler(SimpleHTTPRequestHandler):
     def translate_path(self, path):
         """Returns the file for a URL; for all others a path that does not exist, hence a 404."""
         url = unquote(urlsplit(path).path)
-        served = self.page_files
+        served = self.server.page_files
         if url.startswith(MODELS):
-            served = {model_url(name): path for name, path in find_models(self.models).items()}
+            found = find_models(self.server.models)
+            served = {model_url(name): path for name, path in found.items()}
         return str(served.get(url, PAGE / "no such file"))
 
     def end_headers(self):

@@ -7,7 +7,6 @@ from keras_gmlp.programs.shared import cli
 from keras_gmlp.programs.shared.messages import print_error
 
 PICTURES = ("filters", "attention", "explain", "confusion", "mistakes")
-TEXT_PICTURES = ("filters", "attention")
 SENTENCE = "The cat that the dogs chased was found in the old house by the river."
 
 USAGE = """\
@@ -57,29 +56,27 @@ def run(options):
 def draw(options):
     """Draws the pictures and yields their paths."""
     cli.import_tensorflow()
-    from keras_gmlp.inference import images as inference
     from keras_gmlp.models.structure import NotApplicableError
     from keras_gmlp.tasks.registry import find_task
     from keras_gmlp.utils.card import read_card
     from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
     from keras_gmlp.utils.sources import find_model
 
-    model, _ = find_model(DEFAULT_BACKBONE if options.run is None else options.run, ("keras",))
-    directory = model.parent
-    place = Path("runs", DEFAULT_BACKBONE) if options.run is None else directory
-    out = Path(options.out or place / "pictures")
-    wanted = options.only or PICTURES
-    if find_task(read_card(model).get("task")).domain == "texts":
-        draws = text_pictures(options, directory)
-    else:
-        classifier = inference.load(model)
-        if classifier.thresholds is not None:
-            wanted = leave_out(options, wanted, directory)
-        draws = image_pictures(options, directory, classifier)
-    for name in (name for name in draws if name in wanted):
-        path = out / f"{name}.png"
+    model, _ = find_model(options.run or DEFAULT_BACKBONE, ("keras",))
+    out = (
+        options.out
+        or (model.parent if options.run else Path("runs", DEFAULT_BACKBONE)) / "pictures"
+    )
+    texts = find_task(read_card(model).get("task")).domain == "texts"
+    pictures = (list_text_pictures if texts else list_pictures)(options, model)
+    for name in options.only or pictures:
+        if name not in pictures:
+            raise ValueError(
+                f"{model.parent}: has no picture {name}; it has {' and '.join(pictures)}."
+            )
+        path = Path(out, f"{name}.png")
         try:
-            draws[name](path)
+            pictures[name](path)
         except NotApplicableError as error:
             if options.only:
                 raise
@@ -88,65 +85,63 @@ def draw(options):
             yield path
 
 
-def image_pictures(options, directory, classifier):
-    """Returns functions from a path, by the names of the pictures that they draw."""
+def list_pictures(options, path):
+    """Returns functions that draw the pictures of an image model to a path, by name."""
     from keras_gmlp import data
     from keras_gmlp.analysis import plots
     from keras_gmlp.evaluation.plots import draw_confusion, draw_mistakes
+    from keras_gmlp.inference import images as inference
 
+    classifier = inference.load(path)
     model = classifier.model
 
     @functools.cache
-    def test_set():
-        dataset = load_test_images(options, directory, classifier)
+    def load_tested():
+        dataset = load_test_images(options.data, path.parent, classifier)
         return dataset, *data.arrays(dataset)
 
     @functools.cache
-    def logits():
-        return model.predict(test_set()[1], batch_size=250, verbose=0)
+    def compute_logits():
+        return model.predict(load_tested()[1], batch_size=250, verbose=0)
 
-    def chosen_image():
+    def choose_image():
         if options.image:
             return classifier.read(options.image), Path(options.image).name
-        dataset, images, labels = test_set()
+        dataset, images, labels = load_tested()
         named = f": {dataset.labels[labels[0]]}" if dataset.label_sets is None else ""
         return images[0], f"test image{named}"
-
-    def attention(path):
-        image, title = chosen_image()
-        plots.draw_attention(model, image, path, title)
-
-    def explain(path):
-        image, title = chosen_image()
-        classes = choose_classes(options, classifier, image)
-        plots.draw_class_maps(model, image, *classes, path, title)
-
-    def confusion(path):
-        dataset, _, labels = test_set()
-        draw_confusion(labels, logits().argmax(-1), dataset.labels, path)
-
-    def mistakes(path):
-        dataset, images, labels = test_set()
-        draw_mistakes(images, labels, logits(), dataset.labels, path)
 
     def filters(path):
         plots.draw_spatial_filters(model, path, options.tokens)
 
-    return {draw.__name__: draw for draw in (filters, attention, explain, confusion, mistakes)}
+    def attention(path):
+        image, title = choose_image()
+        plots.draw_attention(model, image, path, title)
+
+    def explain(path):
+        image, title = choose_image()
+        classes = choose_classes(options, classifier, image)
+        plots.draw_class_maps(model, image, *classes, path, title)
+
+    def confusion(path):
+        dataset, _, labels = load_tested()
+        draw_confusion(labels, compute_logits().argmax(-1), dataset.labels, path)
+
+    def mistakes(path):
+        dataset, images, labels = load_tested()
+        draw_mistakes(images, labels, compute_logits(), dataset.labels, path)
+
+    single = (confusion, mistakes) if classifier.thresholds is None else ()
+    return {picture.__name__: picture for picture in (filters, attention, explain, *single)}
 
 
-def text_pictures(options, directory):
-    """Returns for a text model what `image_pictures` does."""
+def list_text_pictures(options, path):
+    """Returns for a text model what `list_pictures` does."""
     from keras_gmlp.analysis import plots
-    from keras_gmlp.inference import text as text_inference
+    from keras_gmlp.inference import text as inference
 
-    if unknown := [name for name in options.only or () if name not in TEXT_PICTURES]:
-        raise ValueError(
-            f"{directory} is a text model, which has the pictures {' and '.join(TEXT_PICTURES)}; "
-            f"received {', '.join(unknown)}."
-        )
-    source, sentence = text_inference.load(directory / "model.keras"), options.text or SENTENCE
-    model, tokenizer = source.model, source.tokenizer
+    opened, sentence = inference.load(path), options.text or SENTENCE
+    model, tokenizer = opened.model, opened.tokenizer
     return {
         "filters": lambda path: plots.draw_distance_filters(model, path),
         "attention": lambda path: plots.draw_token_attention(model, tokenizer, sentence, path),
@@ -155,17 +150,13 @@ def text_pictures(options, directory):
 
 def choose_classes(options, classifier, image):
     """Returns the indices of the classes to explain, and a caption for each."""
-    from keras_gmlp.utils.errors import first_of
+    from keras_gmlp.utils.errors import require_one_of
     from keras_gmlp.utils.labels import show_labels
 
     probabilities = classifier.probabilities(classifier.logits(image[None])[0])
     classes = (-probabilities).argsort(kind="stable").tolist()
     if options.label is not None:
-        if options.label not in classifier.labels:
-            raise ValueError(
-                f"--class {options.label!r}: no class of this model; expected one of "
-                f"{first_of(classifier.labels, 10, 'or')}."
-            )
+        require_one_of("--class", options.label, classifier.labels)
         classes = [classifier.labels.index(options.label)]
     elif options.top is None and classifier.thresholds is not None:
         apply = [i for i in classes if probabilities[i] >= classifier.thresholds[i]]
@@ -176,26 +167,13 @@ def choose_classes(options, classifier, image):
     return classes, [f"{names[i]} {100 * probabilities[i]:.0f} %" for i in classes]
 
 
-def leave_out(options, wanted, directory):
-    """Returns the pictures that apply to a model of several labels."""
-    single = [name for name in wanted if name in ("confusion", "mistakes")]
-    if single and options.only:
-        raise ValueError(
-            f"{directory}: gives several labels for an image, so it has no {' or '.join(single)}; "
-            "apps/evaluate.py scores each label."
-        )
-    for name in single:
-        print_error(f"visualize: skipped {name}", "requires one label for an image")
-    return [name for name in wanted if name not in single]
-
-
-def load_test_images(options, directory, classifier):
-    """Returns the data whose test images are drawn, an `ImageData`."""
+def load_test_images(name, directory, classifier):
+    """Returns the data whose test images are drawn, those of the run or others by name."""
     from keras_gmlp.data.images.label_sets import refuse_several
     from keras_gmlp.data.run_folder import Run
 
     fit = classifier.preparation.get("fit", "crop")
-    dataset = Run(directory).load_images(classifier.image_shape, options.data, fit)
+    dataset = Run(directory).load_images(classifier.image_shape, name, fit)
     if classifier.thresholds is None:
         refuse_several(dataset.name, dataset.label_sets)
     if tuple(dataset.labels) != tuple(classifier.labels):

@@ -389,6 +389,5 @@ def test_programs_test_on_the_images_that_the_run_held_out(photos, monkeypatch, 
         classifier = SimpleNamespace(
             image_shape=(8, 8, 3), preparation={}, labels=names, thresholds=None
         )
-        chosen = SimpleNamespace(data=None, data_dir=None)
-        found.append(app.load_test_images(chosen, directory_of(run), classifier))
+        found.append(app.load_test_images(None, directory_of(run), classifier))
     assert [read(data.test) for data in found] == [held_out]

@@ -5,13 +5,11 @@ import json
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 from load_app import load_app
 from PIL import Image
 
 import keras_gmlp
 from keras_gmlp import data, runs
-from keras_gmlp.data.images.find_images import find_images
 from keras_gmlp.evaluation import calibration
 from keras_gmlp.evaluation.images import evaluate
 from keras_gmlp.evaluation.labelled import LabelledImages
@@ -84,32 +82,11 @@ def test_card_recipe_and_command_keep_the_fit(trained):
     assert result.correct.mean() == pytest.approx(metrics["test_accuracy"])
 
 
-def test_saved_model_pads_too(trained, photos, capsys):
-    directory, metrics = trained
-    assert load_app("export").main([str(directory), "--json", "--formats", "saved_model"]) == 0
-    checked = json.loads(capsys.readouterr().out)
-    for name in ("keras", "saved_model"):
-        assert checked[name]["accuracy"] == pytest.approx(metrics["test_accuracy"])
-    path = find_images(photos / "red")[0]
-    expected = inference.load(directory / "model.keras")
-    image = expected.read(path)
-    assert not image[:4].any()  # black
-    assert image[4:12].any()
-    found = inference.load(directory / "saved_model")
-    assert found.preparation == {"fit": "pad"}
-    np.testing.assert_array_equal(found.read(path), image)
-    np.testing.assert_allclose(found.logits(image[None]), expected.logits(image[None]), atol=1e-3)
-    serve = tf.saved_model.load(str(directory / "saved_model")).signatures["encoded"]
-    logits = serve(image=tf.constant([path.read_bytes()]))["logits"]
-    np.testing.assert_allclose(logits, expected.logits(image[None]), atol=0.05)
-
-
 def test_programs_read_the_data_with_the_fit(trained, photos):
     directory, _ = trained
     classifier = inference.load(directory / "model.keras")
     visualize = load_app("visualize")
-    options = visualize.main.parse([str(directory)])
-    shown, _ = visualize.load_test_images(options, directory, classifier).test.arrays()
+    shown, _ = visualize.load_test_images(None, directory, classifier).test.arrays()
     calibrated = calibration._open_images(directory, None, "validation", None)
     for images in (shown, next(iter(calibrated.batches(classifier)))[0]):
         assert not images[:, :4].any()
