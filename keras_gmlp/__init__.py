@@ -13,6 +13,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submodules=[module.name for module in pkgutil.iter_modules(__path__)],
     submod_attrs={
+        "inference.loading": ["load"],
         "models.convnet": ["ConvNet"],
         "models.image_families": [
             "EAMLP",

@@ -31,6 +31,11 @@ def load(path, threads=None, warn=warnings.warn):
     opened = open_model(path, threads)
     if opened.find_task().domain != "texts" and "image_shape" in opened.card:
         raise ValueError(f"{opened.path} is an image model; apps/classify.py takes it.")
+    return wrap(opened, warn)
+
+
+def wrap(opened, warn):
+    """Returns the `TextModel` of an opened file."""
     text = read_tokenizer(opened.path)
     tokenizer = find_neighbour(opened.path) if text is None else Tokenizer(text, opened.path)
     return _wrap(opened, tokenizer, warn=warn)

@@ -1,23 +1,29 @@
-"""Classifies images: prints the most probable classes of each, or all labels that apply."""
+"""Classifies images or texts: prints the most probable classes, or all labels that apply."""
 
+import functools
 import json
+import os
 
 from keras_gmlp.programs.shared import cli
+from keras_gmlp.programs.shared import text_options as texts
 from keras_gmlp.utils.errors import printable
 
 UNKNOWN = "not one of the classes I know"
 
 USAGE = """\
-images IMAGE|FOLDER+  image files, or folders with all their images
+inputs IMAGE|FOLDER|TEXT*  image files, or folders with all their images; for a text model texts, of
+    which - reads standard input
+--file FILE*  texts of a file, one a line, in UTF-8
+--pair SECOND  the second text of a pair
 --model MODEL  a .tflite, .keras or .onnx file, a folder (SavedModel or run), the name of an
-    included model, or published weights (a file or hf-hub:NAME); default: the included
-    gmlp_photo_64, which knows 200 everyday classes
+    included model, or published weights (a file or hf-hub:NAME); it decides whether the inputs are
+    images or texts; default: the included gmlp_photo_64, which knows 200 everyday classes
 --head FILE  a classifier that the tab Teach of the web page learned, classifier.json; --model is
     the model that it learned with: its folder or its .tflite file with features
---top N:count=5  classes per image
---json  print one line of JSON per image
+--top N:count=5  classes per image or text
+--json  print one line of JSON per image or text
 
-A model that apps/calibrate.py calibrated rejects pictures of other classes.
+A model that apps/calibrate.py calibrated rejects pictures, or texts, of other classes.
 
 examples:
   apps/classify.py cat.jpg                        with the included gmlp_photo_64, 200 classes
@@ -27,26 +33,43 @@ examples:
   apps/classify.py cat.jpg --model gmlp_conv_n4_32-cifar10   another included model, ten classes
   apps/classify.py cat.jpg --model hf-hub:timm/gmlp_s16_224.ra3_in1k
   apps/classify.py rose.jpg --head classifier.json           classes that the page learned
+  apps/classify.py "a gem of a film" --model amlp_nano-sst2  an included model of film reviews
+  apps/classify.py --file reviews.txt --model amlp_nano-sst2 --json
+  grep film notes.txt | apps/classify.py - --model amlp_nano-sst2
+  apps/classify.py "He left." --pair "He went away." --model runs/gmlp_nano-mrpc
 
 A model that was trained on several labels per image prints those that reach their thresholds;
 --json prints the probability of each label and whether it applies. --top is for other models.
+A model that was trained on pairs of texts takes the second text from --pair, or after a tab in a
+line of a file. JSON of a text has the keys label and score, and known of a calibrated model.
 
-exit codes: 0 all images classified, 1 an image or the model could not be read, 2 wrong usage,
+exit codes: 0 all classified, 1 an input or the model could not be read, 2 wrong usage,
 130 stopped with Ctrl-C
 """
 
 
 def classify(options):
-    classifier = cli.load_classifier(options.model, features=bool(options.head))
+    warn = functools.partial(cli.fail, options, code=0)
+    model = cli.load_model(options.model, features=bool(options.head), warn=warn)
+    if hasattr(model, "tokenizer"):
+        classify_texts(options, model.require("classify"))
+    else:
+        classify_images(options, model)
+
+
+def classify_images(options, model):
+    if options.file or options.pair is not None:
+        raise cli.UsageError("--file and --pair are for texts; give a --model of texts")
     if options.head:
         from keras_gmlp.inference.page_head import add_head
 
-        classifier = add_head(classifier, options.head)
+        model = add_head(model, options.head)
+    top = options.top if model.thresholds is None else len(model.labels)
     cli.answer_each(
         options,
         list_images(options),
-        lambda path: predict(classifier, path, options.top),
-        lambda path, answer: show(path, answer, classifier, options.json),
+        lambda path: model.answer(path, top),
+        lambda path, answer: show(path, answer, model, options.json),
     )
 
 
@@ -54,16 +77,11 @@ def list_images(options):
     """Yields the image files that are given, and those in folders."""
     from keras_gmlp.data.images.find_images import find_images  # here, so that --help is fast
 
-    for given in options.images:
+    for given in options.inputs:
         try:
             yield from find_images(given)
         except ValueError as error:
             cli.fail(options, error)
-
-
-def predict(classifier, path, top):
-    """Returns the `Answer` for an image, of a model of several labels with all of them."""
-    return classifier.answer(path, top if classifier.thresholds is None else len(classifier.labels))
 
 
 def show(path, answer, classifier, as_json):
@@ -89,4 +107,46 @@ def show(path, answer, classifier, as_json):
         print("  no label")
 
 
-main = cli.Program("classify", __doc__, USAGE, classify, only_prints=True)
+def classify_texts(options, model):
+    if files := [each for each in options.inputs if os.path.isfile(each)]:
+        raise cli.UsageError(
+            f"{printable(files[0])} is a file; {model.path} takes texts, or --file"
+        )
+
+    def pair_up(text):
+        if options.pair is None and model.pairs and "\t" in text:
+            return text.split("\t", 1)
+        return text, options.pair
+
+    cli.answer_each(
+        options,
+        map(pair_up, texts.read_texts(options, options.inputs)),
+        lambda pair: model.classify(*pair, options.top),
+        lambda pair, found: show_text(*pair, found, options.json and model.labels),
+    )
+
+
+def show_text(text, pair, found, labels):
+    if labels:  # as JSON, with the names of labels.txt
+        for row in found:
+            row["label"] = labels[row.pop("index")]
+        second = {} if pair is None else {"pair": pair}
+        texts.print_json(text=text, **second, predictions=texts.rounded(found))
+        return
+    texts.print_text(text, pair)
+    if found[0].get("known", True):
+        cli.print_bars([entry["label"] for entry in found], [entry["score"] for entry in found])
+    else:
+        print(f"  {UNKNOWN}")
+
+
+def check(options):
+    if not (options.inputs or options.file):
+        raise cli.UsageError("give an image, a folder or a text")
+    if options.pair is not None and (len(options.inputs) != 1 or options.file):
+        raise cli.UsageError(
+            "--pair takes one text before it; a file holds pairs with a tab between"
+        )
+
+
+main = cli.Program("classify", __doc__, USAGE, classify, check, only_prints=True)

@@ -28,7 +28,7 @@ examples:
 
 The folder receives model.keras with class names and preprocessing. Classify with it
 (apps/classify.py --model FOLDER) or train it further (apps/train.py --weights FOLDER). A text
-model gets its tokenizer, too; apps/fill_mask.py and classify_text.py take it.
+model gets its tokenizer, too; apps/fill_mask.py and classify.py take it.
 """
 
 

@@ -1,14 +1,16 @@
 """Fills in [MASK]: prints the most probable words for each mask of a text."""
 
-from keras_gmlp.programs.shared import text_options as shared
-from keras_gmlp.programs.shared.cli import answer_each, print_bars
+import functools
 
-DEFAULT = shared.MODELS / "amlp_nano-wiki"
+from keras_gmlp.programs.shared import cli
+from keras_gmlp.programs.shared import text_options as shared
+from keras_gmlp.utils.shipped import DEFAULT_LANGUAGE_MODEL
 
 USAGE = """\
 texts TEXT*  a text with [MASK], in capitals; - reads standard input
 --file FILE*  read texts from a file, one a line, in UTF-8
---model MODEL
+--model MODEL  a .tflite or .keras file, the folder of a run or the name of an included model;
+    default: the included amlp_nano-wiki
 --top N:count=5  number of words
 --json  print one line of JSON per text
 --pieces  offer parts of words and punctuation, too
@@ -32,9 +34,13 @@ exit codes: 0 done, 1 a text or the model could not be read, 2 wrong usage or a 
 
 def fill(options):
     # Imported here, so that --help is fast.
+    from keras_gmlp.inference import text as inference
     from keras_gmlp.tasks.text_model import NoMaskError
 
-    model = shared.open_model(options, DEFAULT, "fill_mask")
+    with cli.quiet():
+        warn = functools.partial(cli.fail, options, code=0)
+        model = inference.load(options.model or DEFAULT_LANGUAGE_MODEL, warn=warn)
+    model.require("fill_mask")
 
     def ask(text):
         return model.fill_mask(text, options.top, options.pieces, options.exclude_context)
@@ -48,9 +54,14 @@ def fill(options):
         for number, entries in enumerate(found if several else [found], 1):
             if several:
                 print(f"  [MASK] {number}")
-            print_bars([e["token_str"] for e in entries], [e["score"] for e in entries])
+            cli.print_bars([e["token_str"] for e in entries], [e["score"] for e in entries])
 
-    answer_each(options, shared.read_texts(options), ask, show, NoMaskError)
+    cli.answer_each(options, shared.read_texts(options, options.texts), ask, show, NoMaskError)
 
 
-main = shared.make_program("fill_mask", __doc__, USAGE, fill, DEFAULT, shared.check)
+def check(options):
+    if not (options.texts or options.file):
+        raise cli.UsageError("give a text, - for standard input, or --file FILE")
+
+
+main = cli.Program("fill_mask", __doc__, USAGE, fill, check, only_prints=True)

@@ -57,6 +57,10 @@ class Classifier:
     thresholds: tuple[float, ...] | None = None
     parts: tuple[tuple[float, float, float], ...] = ()
 
+    def __call__(self, image, top=5):
+        """Returns the most probable classes of an image; see `classify`."""
+        return self.classify(image, top)
+
     def read(self, image):
         """Reads an image to the model's pixels; see `data.images.read_image.read_image`."""
         return read_image(image, self.image_shape, **self.preparation)

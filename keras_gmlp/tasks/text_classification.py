@@ -30,7 +30,7 @@ class TextClassification(TextTask):
     headline = "accuracy"
     kind = "a text classifier"
     method = "classify"
-    program = "apps/classify_text.py"
+    program = "apps/classify.py"
     architecture = "BertForSequenceClassification"
     choices = ("split", "columns")
     compared = ("accuracy", "balanced_accuracy", "matthews_correlation")

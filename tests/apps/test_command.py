@@ -49,7 +49,7 @@ def restored_name(monkeypatch):
 def test_every_program_is_listed_and_has_a_file_in_apps(capsys):
     code, text = ends(capsys, "--help")
     assert code == 0
-    assert "Classifies images: prints the most probable" in text
+    assert "Classifies images or texts: prints the most probable" in text
     listed = {
         line.split()[0] for line in text.split("programs:\n")[1].split("\n\n")[0].splitlines()
     }

@@ -85,7 +85,6 @@ def test_unknown_name(app):
         ("classify", [CAT, "--model", "shorts"]),
         ("export", ["shorts"]),
         ("train", ["--weights", "shorts", "--out", "out"]),
-        ("classify_text", ["a text", "--model", "shorts"]),
     ):
         code, _, error = app(name, *arguments)
         assert (code in (1, 2), error.count("\n")) == (True, 1)

@@ -15,7 +15,7 @@ from keras_gmlp.tasks.registry import TEXT_TASKS, find_task
 from keras_gmlp.utils.card import write_text_card
 
 FRANCE = "Paris is the [MASK] of France."
-NAMES = ("fill_mask", "classify_text")
+NAMES = ("fill_mask", "classify")
 
 
 @pytest.fixture(scope="module")
@@ -114,31 +114,31 @@ def test_a_file_without_text_is_an_error_and_the_next_is_answered(run, tmp_path,
     other.write_text("a film\n", "utf-8")
     latin.write_bytes("a\ncafé".encode("latin-1"))
     files = ("--file", path, "--file", other, "--file", latin)
-    code, lines, errors = run("classify_text", *files, "--json")
+    code, lines, errors = run("classify", *files, "--json")
     assert (code, len(lines)) == (1, 2)
     first, second = errors.splitlines()
-    assert first.startswith(f"classify_text: {path}: has no text")
-    assert second.startswith(f"classify_text: {latin}: not UTF-8 in line 2")
+    assert first.startswith(f"classify: {path}: has no text")
+    assert second.startswith(f"classify: {latin}: not UTF-8 in line 2")
     give_input(monkeypatch, b"")  # as after grep without a match
-    assert run("classify_text", "-") == (0, [], "")
+    assert run("classify", "-") == (0, [], "")
     give_input(monkeypatch, latin.read_bytes())
-    assert "standard input" in run("classify_text", "-")[2]
+    assert "standard input" in run("classify", "-")[2]
 
 
 def test_classify_texts_of_a_file_and_of_standard_input(run, tmp_path, monkeypatch):
     path = tmp_path / "texts.txt"
     path.write_text("\ufeffa gem\n\na bore\r\n", "utf-8")
     give_input(monkeypatch, "Élan\n \n".encode())
-    code, lines, errors = run("classify_text", "a film", "-", "--file", path, "--json")
+    code, lines, errors = run("classify", "a film", "-", "--file", path, "--json")
     found = [json.loads(line) for line in lines]
     assert (code, errors) == (0, "")
     assert [entry["text"] for entry in found] == ["a film", "Élan", "a gem", "a bore"]
     assert {entry["label"] for entry in found[0]["predictions"]} == set(LABELS)
     assert {*found[0]["predictions"][0]} == {"label", "score"}
-    code, lines, _ = run("classify_text", "a gem", "--pair", "a bore", "--top", "1")
+    code, lines, _ = run("classify", "a gem", "--pair", "a bore", "--top", "1")
     assert (code, lines[0], len(lines)) == (0, "a gem | a bore", 2)
-    code, _, errors = run("classify_text", " ".join(LINES * 3))
-    assert (code, errors.startswith("classify_text: the text has ")) == (0, True)
+    code, _, errors = run("classify", " ".join(LINES * 3))
+    assert (code, errors.startswith("classify: the text has ")) == (0, True)
     assert (errors.endswith("were cut.\n"), errors.count("\n")) == (True, 1)
 
 
@@ -148,34 +148,28 @@ def test_pairs_in_a_file(run, tmp_path):
     small_text_model("text_classification", tokenizer).save(model)
     write_text_card(model, "text_classification", tokenizer, LABELS, {"pairs": True})
     path.write_text("a gem\ta bore\na gem\n")
-    code, (line,), errors = run("classify_text", "--file", path, "--json", model=model)
+    code, (line,), errors = run("classify", "--file", path, "--json", model=model)
     assert (code, json.loads(line)["pair"]) == (1, "a bore")
     assert "classifies pairs of texts; give the second text" in errors
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_model_for_another_program(name, run, models):
-    other = NAMES[NAMES.index(name) - 1]
-    code, lines, errors = run(name, FRANCE, model=models[other])
-    assert (code, lines) == (1, [])
-    assert f"apps/{other}.py" in errors
-    assert errors.count("\n") == 1
-    code, _, errors = run(name, FRANCE, model="saved_models/gmlp_n4_32-cifar10")
-    assert (code, errors.count("\n")) == (1, 1)
-    assert "apps/classify.py" in errors
-
-
-def test_included_model_that_is_missing(monkeypatch, tmp_path, capsys):
-    app = load_app("fill_mask")
-    monkeypatch.setattr(app, "DEFAULT", tmp_path / "saved_models" / "nano")
-    assert app.main([FRANCE]) == 1
-    errors = capsys.readouterr().err
-    assert "--model" in errors
-    assert errors.count("\n") == 1
+def test_model_for_another_program(run, models, tmp_path):
+    image = "saved_models/gmlp_n4_32-cifar10"
+    (tmp_path / "film.txt").touch()
+    for name, text, more, model, code, reason in (
+        ("fill_mask", FRANCE, (), models["classify"], 1, "apps/classify.py"),
+        ("fill_mask", FRANCE, (), image, 1, "apps/classify.py"),
+        ("classify", FRANCE, (), models["fill_mask"], 1, "apps/fill_mask.py"),
+        ("classify", tmp_path / "film.txt", (), models["classify"], 2, "is a file"),
+        ("classify", "a", ("--pair", "b"), image, 2, "--pair"),
+    ):
+        found, lines, errors = run(name, text, *more, model=model)
+        assert (found, lines, errors.count("\n")) == (code, [], 1)
+        assert reason in errors
 
 
 def test_evaluate_text_prints_a_table_and_json(models, tmp_path, app):
-    path, model = tmp_path / "reviews.csv", str(models["classify_text"])
+    path, model = tmp_path / "reviews.csv", str(models["classify"])
     lines = (f"gem {n},good\nbore {n},bad\nidea {n},unsure\n" for n in range(5))
     path.write_text("text,label\n" + "".join(lines))
     arguments = [model, model, "--data", path, "--out", tmp_path / "report"]
@@ -206,7 +200,7 @@ def test_evaluate_text_on_text(models, tmp_path, app):
 def test_evaluate_text_tests_a_run_on_what_it_did_not_train_on(models, tmp_path, app):
     run, data, test = (tmp_path / name for name in ("run", "data.csv", "test.csv"))
     run.mkdir()
-    (run / "model.keras").write_bytes(models["classify_text"].read_bytes())
+    (run / "model.keras").write_bytes(models["classify"].read_bytes())
     data.write_text("text,label\n" + "".join(f"x{n},good\ny{n},bad\n" for n in range(10)))
     test.write_text("text,label\na gem,good\na bore,bad\n")
     # Without a file of test texts the run has held out a fifth.

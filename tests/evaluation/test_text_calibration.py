@@ -119,8 +119,8 @@ def test_unknown_texts_are_rejected_by_files_and_programs(run, texts, app):
         np.testing.assert_array_equal(np.array(found[name])[clear], above[clear] < 0)
     assert 5 < sum(found[FILES[0]]) < 25
     unknown = lines[found[FILES[0]].index(False)]
-    code, out, _ = app("classify_text", unknown, "--model", run / "model_float32.tflite")
-    assert (code, "unknown: unlike the texts" in out) == (0, True)
+    code, out, _ = app("classify", unknown, "--model", run / "model_float32.tflite")
+    assert (code, "not one of the classes" in out) == (0, True)
     write_model_card(run)
     assert "| texts | 24 |" in (run / "README.md").read_text()
 

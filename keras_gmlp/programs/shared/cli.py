@@ -135,19 +135,23 @@ def quiet():
         os.close(kept)
 
 
-def load_classifier(source, features=False):
-    """Loads a model file, a run's folder, published weights, or for None the included model."""
-    from keras_gmlp.inference import images as inference
+def load_model(source, features=False, **options):
+    """Loads a model of images or texts; None is the included image model."""
+    from keras_gmlp.inference.loading import load
 
-    path, kind = find_model(source or DEFAULT_BACKBONE, FEATURES_FIRST if features else KINDS)
+    path, _ = find_model(source or DEFAULT_BACKBONE, FEATURES_FIRST if features else KINDS)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # without TensorFlow's notes
     from_hub = str(path).startswith(HUB)  # a download shows its progress
     with contextlib.nullcontext() if from_hub else quiet():
-        if kind == "published":
-            from keras_gmlp import weights
+        return load(path, **options)
 
-            return weights.load(path).classifier()
-        return inference.load(path)
+
+def load_classifier(source, features=False):
+    """Loads a model of images; see `load_model`."""
+    model = load_model(source, features)
+    if hasattr(model, "tokenizer"):
+        raise ValueError(f"{model.path}: a text model; expected a model of images.")
+    return model
 
 
 def import_tensorflow():

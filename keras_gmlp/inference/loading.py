@@ -1,0 +1,49 @@
+"""`load`: a model of any task and format as one callable object."""
+
+import warnings
+
+from keras_gmlp.inference.opening import open_model
+from keras_gmlp.utils.sources import find_model
+
+
+def load(source, threads=None, warn=warnings.warn):
+    """Loads a model of images or texts.
+
+    Args:
+        source: A `.tflite`, `.keras` or `.onnx` file; the folder of a SavedModel or of a run; the
+            name of a model that comes with a clone of the repository, such as `"gmlp_photo_64"`;
+            or published weights: a file, their folder or `"hf-hub:NAME"`.
+        threads: Number of threads of the LiteRT or ONNX runtime. Defaults to the number of cores,
+            at most 4.
+        warn: Function that receives a line when a text is too long.
+
+    Returns:
+        A `Classifier` or a `TextModel`, to call with an image or a text; for a task of your own,
+        what its `wrap` returns.
+
+    Raises:
+        ValueError: If the model does not exist, cannot be read or is damaged. One line.
+        MemoryError: If the model does not fit in memory. One line.
+
+    Example:
+        >>> load("gmlp_n4_32-cifar10")("docs/cat.jpg", top=1)[0][0]
+        'cat'
+    """
+    path, kind = find_model(source)
+    if kind == "published":
+        return _load_published(path, kind)
+    opened = open_model(path, threads)
+    task = opened.find_task()
+    if task.domain == "images":
+        return task.wrap(opened)
+    from keras_gmlp.inference.text import wrap  # here: a device for images needs no tokenizer
+
+    return wrap(opened, warn)
+
+
+def _load_published(path, kind):
+    from keras_gmlp.weights import pretrained, text_folder
+
+    if text_folder.is_text_model(path, kind):
+        return text_folder.open_text_model(path)
+    return pretrained.load(path).classifier()
