@@ -45,7 +45,6 @@ _MODULES = {
     "weights.bert": ["load_bert"],
     "inference.similarity": ["embed_texts", "find_similar_texts"],
     "inference.text": ["TextModel", "from_keras", "load"],
-    "export.formats": ["export_text"],
 }
 _PLACES = {name: module for module, names in _MODULES.items() for name in names}
 _PLACES["PRESETS"] = "models.presets"

@@ -24,12 +24,8 @@ from keras_gmlp.models.saved import load_model
 from keras_gmlp.models.structure import features, longest_text, sublayers
 from keras_gmlp.utils.card import write_card, write_text_card
 from keras_gmlp.utils.environment import is_installed, run_on
-from keras_gmlp.utils.export_formats import (
-    DEFAULT_FORMATS,
-    DEFAULT_TEXT_FORMATS,
-    FORMATS,
-    TEXT_FORMATS,
-)
+from keras_gmlp.utils.errors import require_one_of
+from keras_gmlp.utils.export_formats import DEFAULT_FORMATS, FORMATS, TEXT_FORMATS
 from keras_gmlp.utils.files import atomic_write
 from keras_gmlp.utils.labels import check_labels
 
@@ -40,7 +36,7 @@ NEEDS["onnx"] = (("torch", "onnx", "onnxscript", "onnxruntime"), "onnx")
 
 @dataclasses.dataclass(frozen=True)
 class ExportOptions:
-    """What is written with a model, in all formats; see `export` and `export_text`."""
+    """What is written with a model, in all formats; see `export`."""
 
     labels: list[str] | None = None
     card: dict = dataclasses.field(default_factory=dict)
@@ -51,16 +47,16 @@ class ExportOptions:
     task: str | None = None
     signature: dict | None = None  # the shape of each input
 
-    def choose_formats(self, formats=None, skip=lambda name, missing: None):
-        """Returns the formats, by default those whose requirements are met; skips the others."""
-        if formats is not None:
-            return list(formats)
-        if self.task is not None:
-            return list(DEFAULT_TEXT_FORMATS)
-        missing = {name: missing_requirement(name, self.calibration) for name in DEFAULT_FORMATS}
-        for name in filter(missing.get, missing):
-            skip(name, missing[name])
-        return [name for name, requirement in missing.items() if not requirement]
+    def for_texts(self, task, tokenizer, length):
+        """Returns the options of a text model, given the class of its task."""
+        return dataclasses.replace(
+            self,
+            labels=list(self.labels or []) if task.logits_rank == 2 else [],
+            tokenizer=tokenizer,
+            length=length,
+            task=task.name,
+            signature=task.signature(length),
+        )
 
     def inputs(self, model):
         """Returns name, shape and type of what a TFLite file takes, a list."""
@@ -78,35 +74,38 @@ class ExportOptions:
             write_text_card(path, self.task, self.tokenizer, self.labels, card)
 
 
-def text_options(task, tokenizer, length, labels=(), card=None):
-    """Returns the `ExportOptions` of a text model, given the class of its task."""
-    return ExportOptions(
-        list(labels) if task.logits_rank == 2 else [],
-        dict(card or {}),
-        tokenizer=tokenizer,
-        length=length,
-        task=task.name,
-        signature=task.signature(length),
-    )
-
-
 def export(
-    model, directory, formats=None, labels=None, card=None, calibration=None, tflite_batch=1
+    model,
+    directory,
+    formats=None,
+    labels=None,
+    card=None,
+    calibration=None,
+    tflite_batch=1,
+    tokenizer=None,
+    length=None,
 ):
     """Writes a model to files, one per format.
 
+    A TFLite file of a text model has fixed shapes, since runtimes in browsers reject others. It
+    maps int32 `token_ids (1, length)`, and for a masked language model int32
+    `mask_positions (1, 8)`, to float32 `logits`: `(1, 8, words)` of a masked language model,
+    `(1, classes)` of a text classifier, `(1, 2, length)` of a span classifier.
+
     Args:
-        model: A float32 `keras.Model` from images in [0, 255] to logits; convert a model in mixed
-            precision with `models.in_float32`.
+        model: A float32 `keras.Model` from images in [0, 255] to logits, or a text model; convert a
+            model in mixed precision with `models.in_float32`.
         directory: Folder for the files, created if missing.
-        formats: Keys of `FORMATS`. Defaults to those of `DEFAULT_FORMATS` whose requirements are
-            met.
+        formats: Keys of `FORMATS`; of a text model, of `TEXT_FORMATS`. Defaults to those whose
+            requirements are met, without `"features"` and `"mediapipe"`.
         labels: Class names. The card in each file holds them.
         card: Further metadata for the card, a dict that JSON can hold.
         calibration: Images for `"tflite_int8"`, which determine the ranges of the integers: uint8
             `(samples, height, width, channels)`, a few hundred of the training images.
         tflite_batch: Images per call of a TFLite file. A number above one is part of the file name,
             as in `model_batch64.tflite`. `"features"` and `"mediapipe"` take one.
+        tokenizer: The `Tokenizer` of a text model. Each file holds it.
+        length: Tokens in a text, special ones and padding included.
 
     Returns:
         The paths of the files, a dict with the formats as keys.
@@ -114,54 +113,49 @@ def export(
     Raises:
         ValueError: If a format is unknown, its requirements are not met, the model is in mixed
             precision, `"mediapipe"` is given a model of other images than RGB or one with
-            thresholds in its card, or `"features"` one without a head.
+            thresholds in its card, `"features"` one without a head, or the model does not fit the
+            labels, the tokenizer or the length.
         RuntimeError: If a conversion fails.
     """
     options = ExportOptions(labels and list(labels), dict(card or {}), calibration, tflite_batch)
-    return write_formats(model, directory, formats, options)
-
-
-def export_text(model, directory, tokenizer, length, formats=None, labels=(), card=None):
-    """Writes a text model to TFLite files, one per format.
-
-    A file has fixed shapes, since runtimes in browsers reject others. It maps int32
-    `token_ids (1, length)`, and for a masked language model int32 `mask_positions (1, 8)`, to
-    float32 `logits`: `(1, 8, words)` of a masked language model, `(1, classes)` of a text
-    classifier, `(1, 2, length)` of a span classifier.
-
-    Args:
-        model: A float32 language model, or one that `text.text_classifier` or
-            `span_classifier` returned.
-        directory: Folder for the files, created if missing.
-        tokenizer: The model's `Tokenizer`. Each file holds it.
-        length: Tokens in a text, special ones and padding included.
-        formats: Keys of `TEXT_FORMATS`. Defaults to all but `"features"`, whose file has a second
-            signature from `token_ids` to `features (1, dim)`, the vector of the text.
-        labels: Class names of a classifier.
-        card: Further metadata for the card, a dict that JSON can hold.
-
-    Returns:
-        The paths of the files, a dict with the formats as keys.
-
-    Raises:
-        ValueError: If the model is not a text model, a format is unknown, its requirements are not
-            met, or the model does not fit the tokenizer, the length or the labels. One line.
-        RuntimeError: If the conversion fails.
-    """
     task = open_keras(model).find_task()
-    if task.domain != "texts":
-        raise ValueError(
-            f"{model.name} is not a text model; expected a language model, or a classifier on one. "
-            "export.export takes image models."
-        )
-    options = text_options(task, tokenizer, length, labels, card)
+    if (tokenizer is not None) != (task.domain == "texts"):
+        raise ValueError(f"{model.name}: a text model, and no other, takes a tokenizer.")
+    if tokenizer is not None:
+        options = options.for_texts(task, tokenizer, length)
+    formats = choose_formats(model, formats, options)
     return write_formats(model, directory, formats, options)
+
+
+def choose_formats(model, formats, options, report=lambda text: None):
+    """Returns the formats, by default those whose requirements are met; see `export` for errors."""
+    known = FORMATS if options.task is None else TEXT_FORMATS
+    missing = {name: missing_requirement(name, options.calibration) for name in known}
+    if formats is None:
+        usual = [name for name in DEFAULT_FORMATS if name in known]
+        for name in filter(missing.get, usual):
+            report(f"skipping {name}, which requires {missing[name]}")
+        formats = [name for name in usual if not missing[name]]
+    for name in formats:
+        require_one_of("a format", name, known)
+        if missing[name]:
+            raise ValueError(f"{name} requires {missing[name]}.")
+    if options.task is not None:
+        _require_text(model, options)
+    if "mediapipe" in formats and (model.input_shape[-1] != 3 or options.card.get("thresholds")):
+        raise ValueError("mediapipe requires a model of one label for each RGB image.")
+    labels = options.labels or ()
+    if labels and len(labels) != model.output_shape[-1]:
+        raise ValueError(f"Received {len(labels)} labels for {model.output_shape[-1]} classes.")
+    check_labels(labels, "labels")
+    mixed = [layer.name for layer in sublayers(model) if layer.dtype_policy.name != "float32"]
+    if mixed:
+        raise ValueError(f"{mixed[0]} is not in float32; use models.in_float32(model).")
+    return list(formats)
 
 
 def write_formats(model, directory, formats, options, traces=None):
     """Writes a model to files; see `export` for all but `traces`, which `convert` describes."""
-    formats = options.choose_formats(formats)
-    require_exportable(model, formats, options)
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     for backend in ("tensorflow", "torch"):
@@ -185,50 +179,6 @@ def missing_requirement(name, calibration=None):
     return f"{', '.join(absent)} (pip install -e '.[{extra}]')" if absent else None
 
 
-def require_exportable(model, formats, options):
-    """Raises the `ValueError`s of `write_formats` before it writes anything."""
-    labels = options.labels or ()
-    is_text = options.task is not None
-    known = TEXT_FORMATS if is_text else FORMATS
-    if unknown := [name for name in formats if name not in known]:
-        kind = f"a text model cannot be exported to {', '.join(unknown)}"
-        kind = kind if is_text else f"Unknown formats {unknown}"
-        raise ValueError(f"{kind}; expected some of {', '.join(known)}.")
-    if is_text:
-        _require_text(model, options)
-    for name in formats:
-        if missing := missing_requirement(name, options.calibration):
-            raise ValueError(f"{name} requires {missing}.")
-    if "mediapipe" in formats:
-        channels = model.input_shape[-1]
-        if channels != 3:
-            raise ValueError(
-                f"mediapipe requires a model of RGB images (3 channels); received {model.name} "
-                f"with {channels}. Train on RGB images, or choose the format tflite."
-            )
-        if options.card.get("thresholds"):
-            raise ValueError(
-                "mediapipe requires a model that gives one label for each image; received one that "
-                "gives several. Choose the format tflite."
-            )
-    if "features" in formats and not is_text:
-        features(model)  # raises the error of a model without a head
-    if labels and len(labels) != model.output_shape[-1]:
-        raise ValueError(f"Received {len(labels)} labels for {model.output_shape[-1]} classes.")
-    check_labels(labels, "labels")
-    mixed = {
-        layer.name: layer.dtype_policy.name
-        for layer in sublayers(model)
-        if layer.dtype_policy.name != "float32"
-    }
-    if mixed:
-        names, policies = list(mixed)[:3], ", ".join(dict.fromkeys(mixed.values()))
-        raise ValueError(
-            f"Only float32 models convert; layers {names} have policy {policies}. Use "
-            "models.in_float32(model)."
-        )
-
-
 def _require_text(model, options):
     """Raises the errors of a text model."""
     tokenizer, length = options.tokenizer, options.length
@@ -237,8 +187,7 @@ def _require_text(model, options):
         raise ValueError(f"{model.name} takes at most {longest} tokens; received length={length}.")
     if words != tokenizer.size:
         raise ValueError(
-            f"{model.name} has a vocabulary of {words} tokens, the tokenizer has {tokenizer.size}; "
-            "expected the one that the model was trained with."
+            f"{model.name} has a vocabulary of {words} tokens, the tokenizer has {tokenizer.size}."
         )
 
 

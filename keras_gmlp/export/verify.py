@@ -1,6 +1,5 @@
 """Exports a training run and compares each file with the model."""
 
-import dataclasses
 import re
 import tempfile
 import time
@@ -13,16 +12,14 @@ from keras_gmlp.data.run_folder import Run
 from keras_gmlp.export.formats import (
     FORMATS,
     ExportOptions,
+    choose_formats,
     file_name,
-    require_exportable,
-    text_options,
     write_formats,
 )
 from keras_gmlp.inference import images as inference
 from keras_gmlp.inference import text as text_inference
 from keras_gmlp.inference.latency import measure_latencies, time_calls
 from keras_gmlp.models.folding import fold
-from keras_gmlp.tasks.classifier import DECISION
 from keras_gmlp.tasks.confidence import TEMPERATURE, Confidence
 from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.training.model_card import write_model_card
@@ -31,7 +28,7 @@ from keras_gmlp.utils.files import directory_lock, remove_leftovers, write_json
 from keras_gmlp.utils.sources import find_model
 
 CALIBRATION = 500  # training images that determine the ranges of the integers
-OWN = ("task", "tokenizer", "labels", "length")  # entries of a text card that each export writes
+WRITTEN = ("labels", "named")  # entries of a card that each export writes anew
 
 
 def export_run(
@@ -48,8 +45,7 @@ def export_run(
             calibrates the integers. Of a text model, a pair: a list of texts, or of pairs of texts,
             and their class indices or `None`. `None` skips the checks and `"tflite_int8"`.
         report: Function that receives a line of text on each step.
-        folded: Whether to export `fold(model)` of a ResMLP. Logits and latency are compared with
-            those of the original model.
+        folded: Whether to export `fold(model)` of a ResMLP.
         tflite_batch: Images per call of a TFLite file; `"features"` and `"mediapipe"` take one.
 
     Returns:
@@ -70,29 +66,46 @@ def export_run(
         {}
     """
     path, _ = find_model(directory, ("keras",))
-    directory, run, card = path.parent, Run(path), read_card(path)
+    directory, run, own = path.parent, Run(path), read_card(path)
     if run.recipe and not run.complete:
         raise ValueError(f"{directory}: this run is not complete; finish it.")
-    is_text = find_task(card.get("task")).domain == "texts"
+    task = find_task(own.get("task"))
+    is_text = task.domain == "texts"
     if is_text and (folded or tflite_batch != 1):
         raise ValueError(f"{directory}: a text model; --fold and --batch are for images.")
     with directory_lock(directory):
         remove_leftovers(directory, "|".join(map(re.escape, FORMATS.values())))
+        opened = (text_inference if is_text else inference).load(path)
+        model = fold(opened.model) if folded else opened.model
+        calibration = checked = None
+        if data is not None and is_text:
+            checked = task.check_inputs(opened, data[0]), data[1]
+        elif data is not None:
+            checked = task.check_samples(opened, data)
+            if formats is None or "tflite_int8" in formats:
+                calibration = arrays(data, "train", CALIBRATION)[0]
+        card = _make_card(own, run) | ({"folded": True} if folded else {})
+        labels = opened.labels if is_text or opened.named else None
+        options = ExportOptions(labels, card, calibration, tflite_batch)
         if is_text:
-            source = _open_texts(path, card, data)
-        else:
-            source = _open_images(path, {**card, **run.recipe, **run.metrics}, card, data, formats)
-        source.options = dataclasses.replace(source.options, tflite_batch=tflite_batch)
-        if folded:
-            source.model = fold(source.model)
-            source.options.card["folded"] = True
+            options = options.for_texts(task, opened.tokenizer, opened.length)
+        formats = choose_formats(model, formats, options, report)
+        results = {}
+        if checked is not None:
+            report("running the Keras model")
+            expected = _run(opened, checked[0])
+            results = {} if is_text else {"keras": task.score_logits(expected, checked[1])}
+            checked = checked[0], expected, checked[1]
+        return _export(directory, model, formats, options, checked, results, report)
 
-        def skip(name, missing):
-            report(f"skipping {name}, which requires {missing}")
 
-        formats = source.options.choose_formats(formats, skip)
-        require_exportable(source.model, formats, source.options)
-        return _export(directory, source, formats, report)
+def _make_card(own, run):
+    """Returns what the cards of all files say, given that of `model.keras`."""
+    headline = find_task(run.recipe.get("task", own.get("task"))).headline
+    known = {**run.recipe, **run.metrics}
+    names = ("preset", "data", "arguments", f"test_{headline}")
+    card = {name: value for name, value in own.items() if name not in WRITTEN}
+    return card | {name: known[name] for name in names if name in known}
 
 
 def load_check_data(directory, name=None):
@@ -112,47 +125,6 @@ def load_check_data(directory, name=None):
     return run.load_images(shape, name, card.get("fit", "crop"))
 
 
-@dataclasses.dataclass
-class _Source:
-    """A model to export, and samples that check its files."""
-
-    opened: object  # a `Classifier` or a text model with the model as it was trained
-    options: ExportOptions
-    samples: object = None  # images, or inputs by name; `None` to check nothing
-    truth: np.ndarray | None = None
-
-    def __post_init__(self):
-        self.model = self.opened.model  # to export, perhaps folded
-
-
-def _open_images(path, origin, own, data, formats):
-    source, task = inference.load(path), find_task(own.get("task"))
-    several = source.thresholds is not None  # their cards name no task
-    headline = "mean_average_precision" if several else task.headline
-    calibration = samples = truth = None
-    if data is not None:
-        samples, truth = task.check_samples(source, data)
-        if formats is None or "tflite_int8" in formats:
-            calibration = arrays(data, "train", CALIBRATION)[0]
-    card = {name: origin.get(name) for name in ("preset", "data", f"test_{headline}")}
-    card |= {"arguments": origin["arguments"]} if "arguments" in origin else {}
-    card |= source.preparation
-    # A recipe's temperature is that of distillation.
-    card |= {name: own[name] for name in (*DECISION, "task") if name in own}
-    options = ExportOptions(source.labels if source.named else None, card, calibration)
-    return _Source(source, options, samples, truth)
-
-
-def _open_texts(path, own, data):
-    source, task = text_inference.load(path), find_task(own["task"])
-    card = {name: value for name, value in own.items() if name not in OWN}
-    options = text_options(task, source.tokenizer, source.length, source.labels, card)
-    samples, truth = (None, None) if data is None else data
-    if samples is not None:
-        samples = task.check_inputs(source, samples)
-    return _Source(source, options, samples, truth)
-
-
 def _run(model, samples, size=250):
     """Returns the logits of a `Classifier` for images, or of a text model for inputs by name."""
     if isinstance(samples, dict):
@@ -161,17 +133,9 @@ def _run(model, samples, size=250):
     return np.concatenate([model.logits(samples[start : start + size]) for start in starts])
 
 
-def _export(directory, source, formats, report):
+def _export(directory, model, formats, options, checked, results, report):
     """Writes and checks each format; see `export_run`."""
-    results, failures, expected, options = {}, [], None, source.options
-    if source.samples is not None:
-        is_text = options.task is not None
-        count = len(next(iter(source.samples.values())) if is_text else source.samples)
-        report(f"running the Keras model on {count:,} {'texts' if is_text else 'test images'}")
-        expected = _run(source.opened, source.samples)
-        if not is_text:
-            task = find_task(options.card.get("task"))
-            results["keras"] = task.score_logits(expected, source.truth)
+    failures = []
     try:
         with tempfile.TemporaryDirectory() as traces:
             for name in formats:
@@ -180,20 +144,18 @@ def _export(directory, source, formats, report):
                 path = directory / file_name(name, batch)
                 report(f"exporting {name}")
                 try:
-                    write_formats(source.model, directory, [name], options, traces)
+                    write_formats(model, directory, [name], options, traces)
                 except RuntimeError as error:  # the others are written all the same
                     failures.append(str(error))
                     continue
                 results[entry] = None  # what was recorded is about another file
-                if expected is None:
+                if checked is None:
                     report(f"{path}: megabytes {_megabytes(path)}, not checked")
                     continue
-                result = check_export(path, source.samples, expected, source.truth, batch)
-                if source.model is not source.opened.model:
-                    result |= {"folded": True, "parameters": source.model.count_params()}
-                    result |= folding_speedup(name, path, source.opened.model, options, batch)
-                results[entry] = result
-                shown = ", ".join(f"{key} {value}" for key, value in result.items())
+                results[entry] = check_export(path, *checked, batch)
+                if "folded" in options.card:
+                    results[entry] |= {"folded": True, "parameters": model.count_params()}
+                shown = ", ".join(f"{key} {value}" for key, value in results[entry].items())
                 report(f"{path}: {shown}")
     finally:  # an interrupt keeps the results so far
         results = _record(directory, results)
@@ -245,19 +207,6 @@ def check_export(path, images, expected, labels=None, batch=1):
             seconds = measure_latencies({0: model}, batch, clock=time.process_time)[0]
         result["latency_ms"] = round(1000 * seconds / batch, 3)
     return result
-
-
-def folding_speedup(name, path, plain, options, batch):
-    """Measures the speed-up of a folded export over an export of the original model, a dict."""
-    options = ExportOptions(calibration=options.calibration, tflite_batch=batch)
-    with tempfile.TemporaryDirectory() as scratch:
-        paths = {"folded": path, **write_formats(plain, scratch, [name], options)}
-        models = {which: inference.load(file, threads=1) for which, file in paths.items()}
-        seconds = measure_latencies(models, batch, clock=time.process_time)
-    gain = {"speed_up": round(seconds[name] / seconds["folded"], 3)}
-    if path.is_file():  # see `check_export`
-        gain["unfolded_latency_ms"] = round(1000 * seconds[name] / batch, 3)
-    return gain
 
 
 def _record(directory, results):

@@ -17,4 +17,3 @@ TEXT_FORMATS = {
 
 # "features" and "mediapipe" compute what "tflite" computes, and serve special purposes.
 DEFAULT_FORMATS = tuple(name for name in FORMATS if name not in ("features", "mediapipe"))
-DEFAULT_TEXT_FORMATS = tuple(name for name in DEFAULT_FORMATS if name in TEXT_FORMATS)

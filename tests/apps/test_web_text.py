@@ -11,7 +11,7 @@ from small_text import LABELS, LENGTH, LINES, small_text_model, small_tokenizer
 from web_page import call, serve_models
 
 from keras_gmlp.data.text import Tokenizer
-from keras_gmlp.export.formats import export_text
+from keras_gmlp.export.formats import export
 from keras_gmlp.inference.text import load
 from keras_gmlp.utils.card import write_text_card
 
@@ -31,7 +31,8 @@ def folder(tmp_path_factory):
     for name, (task, labels, card) in own.items():
         model = small_text_model(task, tokenizer)
         formats = ["tflite_float32"]
-        paths = export_text(model, folder / name, tokenizer, LENGTH, formats, labels, card)
+        texts = {"tokenizer": tokenizer, "length": LENGTH}
+        paths = export(model, folder / name, formats, labels, card, **texts)
         paths["tflite_float32"].rename(folder / name / "model.tflite")
     whole = (folder / "masks" / "model.tflite").read_bytes()
     card = re.search(rb"PK\x03\x04.{26}labels\.txt", whole, re.DOTALL)

@@ -12,7 +12,7 @@ from small_text import LENGTH, LINES, save_small_model, small_text_model, small_
 from keras_gmlp.data.text.chosen_splits import TextSource
 from keras_gmlp.evaluation.calibration import calibrate_run
 from keras_gmlp.evaluation.text import evaluate_texts
-from keras_gmlp.export.formats import export_text
+from keras_gmlp.export.formats import export
 from keras_gmlp.inference.text import from_keras, load
 from keras_gmlp.training.model_card import write_model_card
 from keras_gmlp.utils.card import read_card, write_text_card
@@ -50,7 +50,7 @@ def exported(model, texts, tmp_path_factory):
     model.save(place / "model.keras")
     card = {"length": LENGTH, "pairs": False}
     write_text_card(place / "model.keras", "text_classification", tokenizer, LABELS, card)
-    export_text(model, place, tokenizer, LENGTH, ["tflite_float32"], LABELS)
+    export(model, place, ["tflite_float32"], LABELS, tokenizer=tokenizer, length=LENGTH)
     recipe = {"data": str(texts), "task": "text_classification", "labels": LABELS}
     recipe["command"] = {"hold_out": 0.25}
     recipe |= {"tokenizer": tokenizer.hash, "length": LENGTH, "pairs": False}

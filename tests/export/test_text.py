@@ -11,13 +11,13 @@ from small_text import LABELS, LENGTH, LINES, small_text_model, small_tokenizer
 
 from keras_gmlp.data.text import Tokenizer, prepare_corpus
 from keras_gmlp.data.text.chosen_splits import TextSource
-from keras_gmlp.export.formats import export_text
+from keras_gmlp.export.formats import export
 from keras_gmlp.export.verify import check_export, export_run
 from keras_gmlp.inference.text import from_keras, load
 from keras_gmlp.tasks.masked_lm import MASKS, MaskedLM
 from keras_gmlp.tasks.text_classification import TextClassification
 from keras_gmlp.utils.card import read_card, read_tokenizer, write_text_card
-from keras_gmlp.utils.export_formats import DEFAULT_TEXT_FORMATS, TEXT_FORMATS
+from keras_gmlp.utils.export_formats import TEXT_FORMATS
 
 # Largest logit difference; the logits' own spread is about 10.
 TOLERANCE = {"tflite_float32": 1e-3, "tflite_float16": 0.05, "tflite": 0.5, "features": 0.5}
@@ -41,7 +41,6 @@ def run(tokenizer, tmp_path_factory):
 
 def test_language_model_in_all_precisions(run, tokenizer):
     folder, results = run
-    assert list(results) == list(DEFAULT_TEXT_FORMATS)
     assert TEXT_FORMATS.keys() - results.keys() == {"features"}
     for name, found in results.items():
         assert found["max_logit_difference"] <= TOLERANCE[name], name
@@ -95,7 +94,8 @@ def test_replaced_file_loses_its_recorded_check(run, tmp_path):
 
 def test_classifier(tokenizer, tmp_path):
     model = small_text_model("text_classification", tokenizer)
-    paths = export_text(model, tmp_path, tokenizer, 16, ["tflite"], LABELS, {"pairs": False})
+    texts = {"tokenizer": tokenizer, "length": 16}
+    paths = export(model, tmp_path, ["tflite"], LABELS, {"pairs": False}, **texts)
     opened = load(paths["tflite"])
     assert (opened.length, opened.labels, opened.pairs) == (16, LABELS, False)
     inputs = TextClassification.check_inputs(opened, LINES)
@@ -156,5 +156,5 @@ def test_mistakes(tokenizer, tmp_path):
         model = small_text_model("text_classification", tokenizer)
         arguments = {"tokenizer": tokenizer, "length": LENGTH, "labels": LABELS, **change}
         with refused(reason):
-            export_text(model, tmp_path, **arguments)
+            export(model, tmp_path, **arguments)
         assert not list(tmp_path.glob("*.tflite"))

@@ -126,8 +126,6 @@ def test_folded_export_agrees_with_the_model_as_it_was(tmp_path, images):
     data = save_run(tmp_path, model, images)
     found = export_run(tmp_path, ["tflite_float32"], data, folded=True)["tflite_float32"]
     assert found["max_logit_difference"] < 1e-3
-    assert found["speed_up"] > 0.5  # of so small a model no more can be said
-    assert found["unfolded_latency_ms"] > 0
     # Two Affines and two LayerScales of 32 channels a block, and the last Affine; a shift comes in.
     assert found["folded"]
     assert found["parameters"] != model.count_params()

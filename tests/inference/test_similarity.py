@@ -16,7 +16,7 @@ from random_models import random_model
 from refused import refused
 from small_text import LENGTH, LINES, save_small_model, small_text_model, small_tokenizer
 
-from keras_gmlp.export.formats import export_text
+from keras_gmlp.export.formats import export
 from keras_gmlp.inference import images as inference
 from keras_gmlp.inference import text as text_inference
 from keras_gmlp.inference.similarity import (
@@ -177,7 +177,8 @@ def text_files(tokenizer, tmp_path_factory):
         place = folder / task
         place.mkdir()
         model, labels = save_small_model(place / "model.keras", task, tokenizer)
-        written = export_text(model, place, tokenizer, LENGTH, ["features"], labels)
+        texts = {"tokenizer": tokenizer, "length": LENGTH}
+        written = export(model, place, ["features"], labels, **texts)
         files[task] = place / "model.keras", written["features"]
     return files
 

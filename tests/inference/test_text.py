@@ -10,7 +10,7 @@ from refused import refused
 from small_text import LABELS, LENGTH, LINES, save_small_model, small_text_model, small_tokenizer
 
 from keras_gmlp.data.text import Tokenizer
-from keras_gmlp.export.formats import export_text
+from keras_gmlp.export.formats import export
 from keras_gmlp.inference.card_update import copy_archive
 from keras_gmlp.inference.text import TextModel, from_keras, load
 from keras_gmlp.tasks.masked_lm import MASKS
@@ -31,7 +31,8 @@ def folder(tokenizer, tmp_path_factory):
     place = tmp_path_factory.mktemp("text")
     for task in TEXT_TASKS:
         model, labels = save_small_model(place / f"{task}.keras", task, tokenizer)
-        files = export_text(model, place, tokenizer, LENGTH, ["tflite_float32"], labels)
+        texts = {"tokenizer": tokenizer, "length": LENGTH}
+        files = export(model, place, ["tflite_float32"], labels, **texts)
         files["tflite_float32"].rename(place / f"{task}.tflite")
     return place
 
