@@ -23,7 +23,7 @@ def measure_size(source, data, images=-1):
     from keras_gmlp.layers import PatchEmbedding
     from keras_gmlp.models.structure import find_stem
 
-    pixels, labels = data.test.take(images).arrays()
+    pixels, labels = data.test.take(slice(images)).arrays()
 
     def accuracy(model):
         return 100 * float(np.mean(model.predict(pixels, verbose=0).argmax(1) == labels))

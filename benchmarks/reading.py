@@ -66,9 +66,9 @@ def measure_reading(read, options, folder):
 def read_own(is_packed, folder, **settings):
     """Returns batches as this package reads them, with settings of the augmentation."""
     from keras_gmlp import data
-    from keras_gmlp.data.images import splits
+    from keras_gmlp.data.images import samples
 
-    splits.MEMORY_LIMIT = 0  # as if they did not fit in memory
+    samples.MEMORY_LIMIT = 0  # as if they did not fit in memory
     packed = folder.with_name("packed")
     if is_packed and not packed.exists():
         data.pack(data.load(folder, (PACKED_SIDE, PACKED_SIDE)), packed)

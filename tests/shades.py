@@ -6,7 +6,8 @@ import keras
 import numpy as np
 
 import keras_gmlp
-from keras_gmlp.data import ArraySplit, ImageData
+from keras_gmlp.data import ImageData
+from keras_gmlp.data.images.samples import from_arrays
 from keras_gmlp.training.callbacks import TimeLimitError
 from keras_gmlp.training.devices import find_process
 from keras_gmlp.training.recipes import find_recipe, override
@@ -21,7 +22,7 @@ def make_data():
     labels = rng.integers(0, 3, 200)
     images = rng.integers(0, 80, (200, 8, 8, 1)) + 80 * labels[:, None, None, None]
     images = images.astype("uint8")
-    train, test = ArraySplit(images[:146], labels[:146]), ArraySplit(images[146:], labels[146:])
+    train, test = from_arrays(images[:146], labels[:146]), from_arrays(images[146:], labels[146:])
     return ImageData("shades", ("dark", "grey", "light"), (8, 8, 1), train, test)
 
 

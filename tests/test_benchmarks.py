@@ -43,7 +43,7 @@ def test_turns_alternate_and_ratios_are_of_a_round():
 
 def test_reading(capsys, monkeypatch):
     monkeypatch.setattr(reading, "BATCH", 4)
-    monkeypatch.setattr("keras_gmlp.data.images.splits.MEMORY_LIMIT", 0)  # restored after this
+    monkeypatch.setattr("keras_gmlp.data.images.samples.MEMORY_LIMIT", 0)  # restored after this
     assert reading.main(["--images", "60", "--batches", "1", *ONE]) == 0
     assert "| packed set, recipe imagenet |" in capsys.readouterr().out
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import keras_gmlp
-from keras_gmlp.data import ArraySplit, Augmentation, ImageData
+from keras_gmlp.data import Augmentation, ImageData
+from keras_gmlp.data.images.samples import from_arrays
 from keras_gmlp.tasks.image_classification import ImageClassification
 from keras_gmlp.training.checkpoints import SaveWithinEpoch
 from keras_gmlp.training.recipes import Recipe
@@ -28,23 +29,13 @@ class Kill(BaseException):
     """Neither an Exception nor caught by anything: as near to SIGKILL as a process survives."""
 
 
-class CountedSplit(ArraySplit):
-    """Counts how often its images are read."""
-
-    reads = 0
-
-    def keep(self, samples=-1):
-        self.reads += 1
-        return super().keep(samples)
-
-
 def make_data():
     """Returns 24 training images, three batches, and 8 test images."""
     rng = np.random.default_rng(0)
     labels = np.arange(32) % 2
     images = rng.integers(0, 60, (32, 8, 8, 3)) + 190 * labels[:, None, None, None]
     images = images.astype("uint8")
-    train, test = ArraySplit(images[:24], labels[:24]), ArraySplit(images[24:], labels[24:])
+    train, test = from_arrays(images[:24], labels[:24]), from_arrays(images[24:], labels[24:])
     return ImageData("shades", ("dark", "bright"), (8, 8, 3), train, test)
 
 

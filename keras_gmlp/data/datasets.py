@@ -10,9 +10,8 @@ from keras_gmlp.data.images.fits import require_fit, require_size, resize_images
 from keras_gmlp.data.images.folder import load_folder
 from keras_gmlp.data.images.image_data import ImageData
 from keras_gmlp.data.images.label_sets import refuse_several
-from keras_gmlp.data.images.mapped_splits import ChannelSplit
 from keras_gmlp.data.images.packed import is_packed, load_packed
-from keras_gmlp.data.images.splits import ArraySplit
+from keras_gmlp.data.images.samples import from_arrays
 from keras_gmlp.data.images.table import is_table, list_table
 from keras_gmlp.data.tfds import load_images
 from keras_gmlp.utils.errors import printable
@@ -116,7 +115,7 @@ def load(name, image_size=None, data_dir=None, channels=None, groups=None, fit=N
         return data
     if channels not in (1, 3):
         raise ValueError(f"channels must be 1 or 3; received {channels!r}.")
-    splits = {name: ChannelSplit(split, channels) for name, split in data.splits().items()}
+    splits = {name: split.convert(channels) for name, split in data.splits().items()}
     shape = (*data.image_shape[:2], channels)
     return dataclasses.replace(data, image_shape=shape, **splits)
 
@@ -148,7 +147,7 @@ def _digits(image_size, fit):
         images = resize_images(images, image_size, fit)
     order = np.random.default_rng(0).permutation(len(digits.target))
     parts = (order[360:], order[:360])
-    train, test = (ArraySplit(images[part], digits.target[part]) for part in parts)
+    train, test = (from_arrays(images[part], digits.target[part]) for part in parts)
     labels = tuple(map(str, range(10)))
     return ImageData("digits", labels, tuple(images.shape[1:]), train, test, mirror=False, fit=fit)
 

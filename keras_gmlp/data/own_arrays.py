@@ -5,8 +5,8 @@ import zlib
 import numpy as np
 
 from keras_gmlp.data.dividing import divide
+from keras_gmlp.data.images import samples
 from keras_gmlp.data.images.image_data import ImageData
-from keras_gmlp.data.images.splits import ArraySplit
 from keras_gmlp.utils.errors import first_of, one_line_errors
 
 
@@ -66,15 +66,15 @@ def from_arrays(train, test=None, labels=None, name=None):
         name = f"arrays-{checksum:08x}"
     if "test" not in splits:
         whole = splits["train"]
-        kept, cut = divide(range(len(whole)), whole.read_labels(), 0.2, seed=0)
+        kept, cut = divide(range(len(whole)), whole.labels, 0.2, seed=0)
         if not cut:
             raise ValueError(f"{name}: too few images to test on; give test images.")
-        splits |= {"train": whole.choose(kept), "test": whole.choose(cut)}
+        splits |= {"train": whole.take(kept), "test": whole.take(cut)}
     shapes = {split.shape for split in splits.values()}
     if len(shapes) > 1:
         raise ValueError(f"{name}: images of {len(shapes)} shapes, {shapes}; expected one.")
     data = ImageData(name, labels, shapes.pop(), **splits)
-    trained = set(data.train.read_labels().tolist())
+    trained = set(data.train.labels.tolist())
     if missing := [label for index, label in enumerate(labels) if index not in trained]:
         start = " Class indices start at 0." if min(trained, default=0) else ""
         raise ValueError(
@@ -117,10 +117,10 @@ def _read(samples):
 
 
 def _index(images, labels, names):
-    """Returns the `ArraySplit` of images with class indices or names."""
+    """Returns the `Samples` of images with class indices or names."""
     if labels.dtype.kind == "U":
         places = {name: place for place, name in enumerate(names)}
         if unknown := set(labels.tolist()) - set(places):
             raise ValueError(f"class {min(unknown)!r} is not among the labels.")
         labels = np.array([places[label] for label in labels.tolist()], "int64")
-    return ArraySplit(images, labels)
+    return samples.from_arrays(images, labels)

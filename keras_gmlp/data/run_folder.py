@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from keras_gmlp.data.datasets import canonical_name, find_path, holds_files, load, same_data
 from keras_gmlp.data.images.folder import list_images
-from keras_gmlp.data.images.packed import PackedSplit, is_packed, load_packed
+from keras_gmlp.data.images.packed import is_packed, load_packed
 from keras_gmlp.data.images.table import SEVERAL
 from keras_gmlp.data.text.chosen_splits import TextSource, name_columns, read_all
 from keras_gmlp.data.validation import PARTS, divide_training
@@ -255,18 +255,14 @@ def record_samples(data):
 
 def _name_labels(data, split):
     """Returns the class names of each sample."""
-    indices = split.labels if hasattr(split, "texts") else split.read_labels()
     sets = getattr(data, "label_sets", None) or [(index,) for index in range(len(data.labels))]
     names = [as_plain_cell(SEVERAL.join(data.labels[i] for i in members)) for members in sets]
-    return [names[index] for index in indices]
+    return [names[index] for index in split.labels]
 
 
 def _list_samples(split):
     """Returns what a run records of a split: paths as bytes, texts, or stored pixels."""
-    split = getattr(split, "split", split)  # of a `ChannelSplit`
-    if isinstance(split, PackedSplit):
-        return split.stored()
-    return getattr(split, "paths", getattr(split, "texts", ()))
+    return getattr(split, "sources", getattr(split, "texts", ()))
 
 
 def _list_images(name):
@@ -276,7 +272,7 @@ def _list_images(name):
         return [file for file, _ in list_images(path, "all")[1]]
     if name == "digits" or not is_packed(path):
         return []
-    return [sample for split in load_packed(path).splits().values() for sample in split.stored()]
+    return [sample for split in load_packed(path).splits().values() for sample in split.sources]
 
 
 def _read_texts(source):

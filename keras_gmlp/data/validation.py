@@ -53,10 +53,10 @@ def hold_out(data, share=0.1, groups=None, seed=0):
             f"{printable(data.name)}: has validation images already; give no share to hold out."
         )
     kept, cut = find_held_out(data, share, groups, seed)
-    train, validation = (data.train.choose(places) for places in (kept, cut))
+    train, validation = (data.train.take(places) for places in (kept, cut))
     if data.label_sets is not None:
         rows = data.label_rows()
-        present, left = (rows[s.read_labels()].any(axis=0) for s in (data.train, train))
+        present, left = (rows[s.labels].any(axis=0) for s in (data.train, train))
         if (present & ~left).any():
             name = data.labels[np.argmax(present & ~left)]
             raise ValueError(
@@ -68,7 +68,7 @@ def hold_out(data, share=0.1, groups=None, seed=0):
 
 def find_held_out(data, share, groups=None, seed=0):
     """Returns the indices of the training images that `hold_out` keeps, and that it holds out."""
-    labels = data.train.read_labels()
+    labels = data.train.labels
     if data.label_sets is not None:
         labels = find_rarest(labels, data.label_sets, len(data.labels))
     if groups is None:
@@ -115,7 +115,7 @@ def make_folds(data, count=5, groups=None, seed=0):
     require("sklearn", "Cross-validation", "demo")
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
-    labels, unit, kind = data.train.read_labels(), "images", StratifiedKFold
+    labels, unit, kind = data.train.labels, "images", StratifiedKFold
     units, members = np.arange(len(labels)), None
     if groups is not None:
         members = _find_members(data, groups)
@@ -135,7 +135,7 @@ def make_folds(data, count=5, groups=None, seed=0):
                 f"{printable(data.name)}: the groups are too large for {count} folds. Choose "
                 "fewer folds, or smaller groups."
             )
-        train, test = (data.train.choose(places) for places in (kept, cut))
+        train, test = (data.train.take(places) for places in (kept, cut))
         folds.append(dataclasses.replace(data, train=train, test=test))
     return folds
 
@@ -148,8 +148,8 @@ def check_folds(count):
 
 def _find_members(data, groups):
     """Returns the group of each training image, checked against the test images."""
-    if len(getattr(data.train, "paths", ())) != len(data.train):
+    if not (paths := data.train.paths):
         raise ValueError(f"groups require images in files; {printable(data.name)} has none.")
-    members = find_groups(data.train.paths, groups)
+    members = find_groups(paths, groups)
     check_apart(data.name, members, find_groups(data.test.paths, groups))
     return members

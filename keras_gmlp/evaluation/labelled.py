@@ -4,8 +4,9 @@ import os
 from pathlib import Path
 
 from keras_gmlp.data.datasets import canonical_name, holds_files, load
-from keras_gmlp.data.images.folder import list_images, open_files
+from keras_gmlp.data.images.folder import list_images
 from keras_gmlp.data.images.label_sets import make_rows
+from keras_gmlp.data.images.samples import from_files
 from keras_gmlp.data.validation import divide_training
 from keras_gmlp.utils.errors import printable, require_one_of
 
@@ -51,7 +52,7 @@ class LabelledImages:
             self.label_rows = label_sets and make_rows(label_sets, len(self.labels))
             if self._parts:
                 chosen = self._choose(load(folder, **self._division))[0]
-                self._pairs = sorted(zip(chosen.paths, chosen.read_labels(), strict=True))
+                self._pairs = sorted(zip(chosen.paths, chosen.labels, strict=True))
             self.names = tuple(os.fsdecode(path) for path, _ in self._pairs)
             return
         data = load(self.name, data_dir=data_dir, **self._division)
@@ -73,7 +74,7 @@ class LabelledImages:
         """
         shape, preparation = classifier.image_shape, classifier.preparation
         if self._pairs is not None:
-            splits = open_files([self._pairs], shape, **preparation)
+            splits = [from_files(self._pairs, shape, **preparation)]
         elif "crop" in preparation or preparation.get("interpolation", "bicubic") != "bicubic":
             cut = ", ".join(f"{name} {value}" for name, value in preparation.items())
             raise ValueError(

@@ -144,7 +144,7 @@ def is_open(prepared):
         and len(prepared.data.train) <= MOST_IMAGES
     ):
         return False
-    labels = prepared.data.train.read_labels().tolist()
+    labels = prepared.data.train.labels.tolist()
     return len(labels) > len(set(labels)) > 1
 
 
@@ -158,7 +158,7 @@ class _Search:
         self.whole = dataclasses.replace(data, train=data.train.keep())
         if self.held_out:
             self.kept, self.cut = find_held_out(data, SHARE, self.settings.groups)
-            train, other = (self.whole.train.choose(places) for places in (self.kept, self.cut))
+            train, other = (self.whole.train.take(places) for places in (self.kept, self.cut))
         else:
             train, other = self.whole.train, data.validation
         self.data = dataclasses.replace(data, train=train, validation=other, test=other)

@@ -81,7 +81,7 @@ class ImageClassification(Task):
             return self.loss()
         from keras_gmlp.objectives.losses import CrossEntropy
 
-        weights = self.class_weights(data.train.read_labels(), len(data.labels))
+        weights = self.class_weights(data.train.labels, len(data.labels))
         return CrossEntropy(self.label_smoothing, class_weights=weights)
 
     def compile(self, model, optimizer, data=None):

@@ -74,7 +74,7 @@ class MultiLabelClassification(ImageClassification):
         batches = self.evaluation_batches(data, split, EVALUATED_SAMPLES)
         with one_line_errors():
             logits = model.predict(batches, verbose=0)
-        labels = getattr(data, split).take(EVALUATED_SAMPLES).read_labels()
+        labels = getattr(data, split).take(slice(EVALUATED_SAMPLES)).labels
         probabilities = keras.ops.convert_to_numpy(keras.ops.sigmoid(logits))
         return choose_thresholds(data.label_rows()[labels], probabilities)
 

@@ -78,7 +78,7 @@ def one_line_errors():
         from_python = re.search(r"ValueError: (.+)", error.message)
         if not from_python:
             raise ValueError(f"TensorFlow failed: {first_line(error)}") from None
-        raise ValueError(f"{from_python[1]} {REPAIR}") from None
+        raise ValueError(from_python[1]) from None
 
 
 @contextlib.contextmanager

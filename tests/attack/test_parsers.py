@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keras_gmlp.data import ArraySplit, ImageData
+from keras_gmlp.data import ImageData
 from keras_gmlp.data.images.packed import load_packed, pack
+from keras_gmlp.data.images.samples import from_arrays
 from keras_gmlp.data.text.labelled_files import read_table
 from keras_gmlp.data.text.tokenizer import SPECIAL_TOKENS, Tokenizer, make_wordpiece
 from keras_gmlp.utils import card
@@ -137,7 +138,7 @@ def test_any_card_is_read_or_refused(text, labels):
 
 @pytest.fixture(scope="module")
 def packed(folder):
-    split = ArraySplit(np.zeros((4, 2, 2, 1), "uint8"), [0, 1, 0, 1])
+    split = from_arrays(np.zeros((4, 2, 2, 1), "uint8"), [0, 1, 0, 1])
     pack(ImageData("x", ("a", "b"), (2, 2, 1), split, split), folder / "packed")
     return folder / "packed", (folder / "packed" / "packed.json").read_text()
 

@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits
 from tfds_sets import write_images, write_set
 
 from keras_gmlp import data
-from keras_gmlp.data.images import splits
+from keras_gmlp.data.images import samples
 from keras_gmlp.data.own_arrays import is_raw
 from keras_gmlp.utils.errors import DataWarning, one_line_errors
 
@@ -159,7 +159,7 @@ def test_names_and_sizes_that_cannot_be(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("memory", [0, 2**30])
 def test_damaged_image_in_a_folder(tmp_path, monkeypatch, memory):
-    monkeypatch.setattr(splits, "MEMORY_LIMIT", memory)
+    monkeypatch.setattr(samples, "MEMORY_LIMIT", memory)
     class_folders(tmp_path)
     train, test = tmp_path / "a/0\n.png", tmp_path / "b/004.png"
     (tmp_path / "a/002.png").rename(train)
@@ -283,7 +283,7 @@ def test_own_images_of_every_kind(own):
             for found, expected in zip(split.arrays(), own, strict=True):
                 np.testing.assert_array_equal(found, expected)
         divided = data.from_arrays(make(*own))
-        assert np.bincount(divided.test.read_labels()).tolist() == [2, 2]
+        assert np.bincount(divided.test.labels).tolist() == [2, 2]
         assert len(divided.train) == 16
         assert divided.name != whole.name
         assert data.from_arrays(make(*own)).name == divided.name

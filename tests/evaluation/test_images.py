@@ -262,5 +262,5 @@ def test_a_run_is_evaluated_on_the_images_that_it_trained_on(run, photos, tmp_pa
         if folder:
             assert sorted(row["path"] for row in found) == sorted(map(os.fsdecode, images.paths))
         else:
-            expected = [labels[i] for i in images.read_labels()]
+            expected = [labels[i] for i in images.labels]
             assert [row["label"] for row in found] == expected

@@ -9,7 +9,7 @@ from own_images import write_folder, write_start
 
 import keras_gmlp
 from keras_gmlp import runs
-from keras_gmlp.data import ArraySplit
+from keras_gmlp.data import Samples
 from keras_gmlp.runs import RunSettings, choosing
 from keras_gmlp.runs.choosing import HEAD, choose_best
 from keras_gmlp.training.checkpoints import RunCheckpoint
@@ -116,19 +116,13 @@ def test_the_choice_takes_its_time_from_the_limit(places, tmp_path, monkeypatch)
     assert 1e4 - 60 < limits[0]["time_limit"] < 1e4
 
 
-class Forbidden(ArraySplit):
-    """Test images that must not be read."""
-
-    def keep(self, samples=-1):
-        raise AssertionError
-
-    def batches(self, size):
-        raise AssertionError
+def forbid(places):
+    raise AssertionError("the test images are read")
 
 
 def test_test_images_choose_nothing(places, tmp_path):
     prepared = runs.prepare(make_settings(places, tmp_path, learning_rate=0.002))
-    test = Forbidden(*prepared.data.test.arrays())
+    test = Samples(prepared.data.test.labels, prepared.data.image_shape, forbid)
     data = dataclasses.replace(prepared.data, test=test)
     choice, _ = runs.choose(dataclasses.replace(prepared, data=data), verbose=0)
     assert [row["learning_rate"] for row in choice.candidates[1:]] == [0.002]

@@ -11,14 +11,15 @@ from load_app import load_app
 from PIL import Image
 
 from keras_gmlp import data, runs
-from keras_gmlp.data import ArraySplit, ImageData, make_folds
+from keras_gmlp.data import ImageData, Samples, make_folds
+from keras_gmlp.data.images.samples import from_arrays
 from keras_gmlp.runs import RunSettings
 
 
 def numbered(labels):
     """Images whose pixels are their number."""
     images = np.arange(len(labels), dtype="uint8")[:, None, None, None] * np.ones((1, 2, 2, 1))
-    return ArraySplit(images.astype("uint8"), labels)
+    return from_arrays(images.astype("uint8"), labels)
 
 
 def test_each_image_is_tested_once_and_each_class_in_every_fold():
@@ -58,15 +59,15 @@ def test_a_group_stays_in_one_fold(tmp_path):
         make_folds(whole, 6, patients)
 
 
-class Unreadable(ArraySplit):
-    def keep(self, samples=-1):
-        raise AssertionError("the test images are read")
+def forbid(places):
+    raise AssertionError("the test images are read")
 
 
 def test_runs_on_folds_resume_and_read_no_test_image(tmp_path, monkeypatch, capsys):
     def load(*arguments, original=data.load):
         digits = original(*arguments)
-        return dataclasses.replace(digits, test=Unreadable(*digits.test.arrays()))
+        test = Samples(digits.test.labels, digits.image_shape, forbid)
+        return dataclasses.replace(digits, test=test)
 
     monkeypatch.setattr(data, "load", load)
     program = load_app("train")

@@ -9,7 +9,7 @@ import keras_gmlp
 from keras_gmlp.data.batches.augmentation import Augmentation
 from keras_gmlp.data.batches.passes import Position
 from keras_gmlp.data.images.image_data import ImageData
-from keras_gmlp.data.images.splits import ArraySplit
+from keras_gmlp.data.images.samples import from_arrays
 from keras_gmlp.tasks import image_classification
 from keras_gmlp.tasks.image_classification import ImageClassification
 from keras_gmlp.training.recipes import Recipe
@@ -73,7 +73,7 @@ def long_tailed():
     labels = np.r_[np.zeros(240), np.ones(16)].astype("int64")
     means = np.where(labels, 150, 110) + random.normal(0, 25, 256)
     images = np.clip(means, 0, 255)[:, None, None, None] * np.ones((1, 4, 4, 1))
-    rare = ArraySplit(images.astype("uint8"), labels)
+    rare = from_arrays(images.astype("uint8"), labels)
     return ImageData("long tail", ("common", "rare"), (4, 4, 1), rare, rare)
 
 

@@ -12,6 +12,7 @@ from sklearn.metrics import average_precision_score, f1_score
 
 import keras_gmlp
 from keras_gmlp import data
+from keras_gmlp.data.images import samples
 from keras_gmlp.export.verify import export_run
 from keras_gmlp.inference import images as inference
 from keras_gmlp.inspection.pictures import list_pictures
@@ -56,13 +57,13 @@ def run(table, tmp_path_factory):
 def test_table_of_several_labels(table):
     opened = data.load(table, (8, 8))
     assert opened.labels == COLOURS
-    rows = opened.label_rows()[opened.train.read_labels()]
+    rows = opened.label_rows()[opened.train.labels]
     images, _ = opened.train.arrays()
     np.testing.assert_array_equal(images[:, 0, 0, ::-1] > 0, rows)
     assert {tuple(row) for row in rows} == {tuple(row) for row in opened.label_rows()}  # all eight
     held = data.hold_out(opened, 0.25)
     for split in held.splits().values():
-        assert held.label_rows()[split.read_labels()].any(0).all()
+        assert held.label_rows()[split.labels].any(0).all()
     images, rows = next(iter(data.evaluation_batches(held)))
     np.testing.assert_array_equal(np.asarray(images)[:, 0, 0, ::-1] > 0, np.asarray(rows))
 
@@ -83,7 +84,7 @@ def test_column_named_labels_and_packed_sets(table, tmp_path):
     data.pack(opened, tmp_path / "packed")
     packed = data.load(tmp_path / "packed")
     assert packed.label_sets == opened.label_sets
-    np.testing.assert_array_equal(packed.test.read_labels(), opened.test.read_labels())
+    np.testing.assert_array_equal(packed.test.labels, opened.test.labels)
 
 
 @pytest.mark.parametrize("batch", [7, 200])
@@ -121,7 +122,7 @@ def test_run_learns_and_records(run, tmp_path):
     assert recipe["task"] == "multi_label_classification"
     classifier = inference.load(directory)
     logits = classifier.logits(opened.validation.arrays()[0])
-    rows = opened.label_rows()[opened.validation.read_labels()]
+    rows = opened.label_rows()[opened.validation.labels]
     probabilities = keras.ops.convert_to_numpy(keras.ops.sigmoid(logits))
     # In batches of another size some processors add in another order: the sixth digit differs.
     expected = choose_thresholds(rows, probabilities)
@@ -139,7 +140,7 @@ def test_run_learns_and_records(run, tmp_path):
 @pytest.mark.once
 def test_label_without_training_images_is_refused():
     sets = ((0, 2), (0,), (1, 2), (1,))
-    split = data.ArraySplit(np.zeros((4, 4, 4, 3), "uint8"), np.arange(4))
+    split = samples.from_arrays(np.zeros((4, 4, 4, 3), "uint8"), np.arange(4))
     opened = data.ImageData("few", ("a", "b", "c"), (4, 4, 3), split, split, label_sets=sets)
     with pytest.raises(ValueError, match="label c"):
         data.hold_out(opened, 0.5)

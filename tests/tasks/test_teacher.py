@@ -11,7 +11,7 @@ from read_table import read_table
 import keras_gmlp
 from keras_gmlp.data.batches.augmentation import Augmentation
 from keras_gmlp.data.images.image_data import ImageData
-from keras_gmlp.data.images.splits import ArraySplit
+from keras_gmlp.data.images.samples import from_arrays
 from keras_gmlp.tasks.image_classification import ImageClassification
 from keras_gmlp.tasks.teacher import answer, features_loss, load_teacher, logits_loss
 from keras_gmlp.training.recipes import Recipe
@@ -61,7 +61,7 @@ def folder(tmp_path_factory):
 
 def make_data(classes=2):
     images = np.random.default_rng(0).integers(0, 256, (16, 8, 8, 3)).astype("uint8")
-    split = ArraySplit(images, np.arange(16) % classes)
+    split = from_arrays(images, np.arange(16) % classes)
     return ImageData("pixels", ("zero", "one"), (8, 8, 3), split, split)
 
 

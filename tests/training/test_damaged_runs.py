@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import keras_gmlp
-from keras_gmlp.data import ArraySplit, Augmentation, ImageData
+from keras_gmlp.data import Augmentation, ImageData
+from keras_gmlp.data.images.samples import from_arrays
 from keras_gmlp.tasks.image_classification import ImageClassification
 from keras_gmlp.training.callbacks import TimeLimitError
 from keras_gmlp.training.recipes import Recipe
@@ -23,7 +24,7 @@ def train_run(folder, **options):
     """Trains a small model on dark and bright images."""
     labels = np.arange(16) % 2
     images = np.broadcast_to(200 * labels[:, None, None, None], (16, 4, 4, 1)).astype("uint8")
-    split = ArraySplit(images, labels)
+    split = from_arrays(images, labels)
     data = ImageData("shades", ("dark", "bright"), (4, 4, 1), split, split)
     keras.utils.set_random_seed(0)
     model = keras_gmlp.gMLP(4, 1, hidden_dim=8, patch_size=4, classes=2, input_shape=(4, 4, 1))

@@ -162,7 +162,7 @@ def test_pipeline_is_chosen_by_backend_data_and_device(monkeypatch):
     on_jax = keras.backend.backend() == "jax"
     assert choose_pipeline(auto, make_data()) == ("device" if on_jax else "host")
     assert choose_pipeline(dataclasses.replace(RECIPE, pipeline="host"), make_data()) == "host"
-    monkeypatch.setattr("keras_gmlp.data.images.splits.MEMORY_LIMIT", 10)
+    monkeypatch.setattr("keras_gmlp.data.images.samples.MEMORY_LIMIT", 10)
     assert choose_pipeline(auto, make_data()) == "host"
     with pytest.raises(ValueError, match="requires"):
         choose_pipeline(RECIPE, make_data())

@@ -13,6 +13,7 @@ from read_table import read_table
 from tiny_run import PIPELINES, RECIPE, make_data, tiny_model, train_killed, train_tiny
 
 import keras_gmlp
+from keras_gmlp.data import evaluation_batches
 from keras_gmlp.objectives.optimizers import make_optimizer
 from keras_gmlp.tasks.image_classification import ImageClassification
 from keras_gmlp.training.callbacks import DivergedError
@@ -112,7 +113,7 @@ def test_run_leaves_everything(run):
 
 def test_saved_model_is_the_average_that_was_tested(run):
     reloaded = keras.saving.load_model(run.directory / "model.keras")
-    test = make_data().test.dataset().batch(8)
+    test = evaluation_batches(make_data(), 8)
     loss, accuracy = reloaded.evaluate(test, verbose=0)
     assert accuracy == run.metrics["test_accuracy"]
     # Validation saw the averaged weights, smoothed labels aside: the same accuracy.
@@ -181,7 +182,7 @@ def test_space_asked_for_holds_a_checkpoint(tmp_path, monkeypatch, changes):
     checkpoint = RunCheckpoint(tmp_path)
     checkpoint.set_model(model := tiny_model(**recipe.model_arguments()))
     prepare_fit(model, data, recipe, batch_size=8)
-    model.evaluate(data.test.dataset().batch(8), verbose=0)
+    model.evaluate(evaluation_batches(data, 8), verbose=0)
     model.optimizer.build(model.trainable_variables)
     checkpoint.on_epoch_end(0)
     written = (tmp_path / "000001.weights.h5").stat().st_size

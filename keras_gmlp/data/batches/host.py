@@ -1,17 +1,23 @@
 """Batches for every backend: tf.data pipelines that shuffle, augment and resume."""
 
+import functools
 import math
+import os
+import weakref
+from pathlib import Path
 
 import keras
+import numpy as np
 
 from keras_gmlp.data.batches.augmentation import Augmentation, first_mirrored
 from keras_gmlp.data.batches.passes import Position
-from keras_gmlp.data.images.splits import READERS
+from keras_gmlp.data.images.resized_crop import crop_jpeg, draw_window, is_upright_jpeg
+from keras_gmlp.data.images.samples import READERS
 from keras_gmlp.utils.environment import is_installed, require
+from keras_gmlp.utils.errors import printable
 
 PREFETCHED = 4  # batches prepared ahead of the training step
-REQUESTED = 64  # samples that are requested from the disk at a time
-PREPARED = 2**30  # bytes of batches that are augmented at a time, and of those prepared ahead
+PREPARED = 2**30  # bytes of batches that are read or augmented at a time, or prepared ahead
 
 
 def training_batches(data, batch_size, augmentation=None, position=0):
@@ -19,7 +25,7 @@ def training_batches(data, batch_size, augmentation=None, position=0):
 
     The same seed gives the same batches in every epoch, also when a run resumes at a `Position`.
     The order is a shuffle of all samples, another one in each epoch. Decoded pixels stay in memory
-    if they fit (`Split.keep`); samples of larger data sets are read and decoded in this order.
+    if they fit (`Samples.keep`); samples of larger data sets are read and decoded in this order.
 
     Args:
         data: An `ImageData`.
@@ -35,8 +41,9 @@ def training_batches(data, batch_size, augmentation=None, position=0):
         rows of probabilities with MixUp or CutMix; of sets of labels rows of 0 and 1.
 
     Raises:
-        ValueError: If `batch_size` is below 1 or does not split into parts, or an image cannot be
-            read. When samples stream, reading fails during iteration; see `one_line_errors`.
+        ValueError: If `batch_size` is below 1 or does not split into parts, an image cannot be
+            read, or a `tf.data.Dataset` does not fit in memory. When samples stream, reading fails
+            during iteration; see `one_line_errors`.
         ImportError: If TensorFlow is not installed.
     """
     tf = require("tensorflow", "training_batches", "demo")
@@ -73,9 +80,16 @@ def training_batches(data, batch_size, augmentation=None, position=0):
     epoch = tf.Variable(position.epoch, dtype=tf.int64, trainable=False)
     fold_in = tf.random.experimental.stateless_fold_in
 
-    scale, split = augmentation.resized_crop, data.train.keep()
-    in_memory = split.fits_in_memory()
-    read, request = split.reader(scale), split.requester()
+    scale, samples = augmentation.resized_crop, data.train.keep()
+    if samples.in_order:
+        raise ValueError(
+            f"{printable(data.name)}: its images do not fit in memory, and it is read in order "
+            "only. Pack it, and train on the folder (apps/pack.py)."
+        )
+    # Windows of whole files are read one by one, because TensorFlow decodes JPEG files.
+    one_by_one = bool(scale and samples.cut and samples.paths)
+    read = (make_jpeg_reader if one_by_one else make_reader)(samples, scale)
+    held = max(1, PREPARED // (4 * rows * math.prod(data.image_shape)))  # float32
     mirrored = tf.constant(first_mirrored(size)) if augmentation.alternating_flip else None
 
     def indices_of(key):
@@ -84,17 +98,14 @@ def training_batches(data, batch_size, augmentation=None, position=0):
         return indices.map(lambda i: tf.random.experimental.index_shuffle(i[own], key, size - 1))
 
     def batches_of(key):
-        samples = indices = indices_of(key)
+        indices = indices_of(key)
         if scale:
-            samples = indices.enumerate(step).map(
+            indices = indices.enumerate(step).map(
                 lambda i, batch: (batch, draw_windows(fold_in(key, i), batch_size)[own])
             )
-        if in_memory and not scale:
-            return indices.map(read)  # gathers a batch at once
-        samples = samples.unbatch()
-        if request:
-            samples = _request_first(samples, request)
-        return samples.map(read, READERS).batch(rows, drop_remainder=True)
+        if one_by_one:
+            return indices.unbatch().map(read, READERS).batch(rows, drop_remainder=True)
+        return indices.map(read, min(READERS, held))
 
     def with_keys(number):
         # Every batch draws from its own key and depends on no earlier draw.
@@ -111,22 +122,73 @@ def training_batches(data, batch_size, augmentation=None, position=0):
     root = tf.constant([position.seed, 0], tf.int64)
     plain = tf.autograph.experimental.do_not_convert  # rewriting the functions takes a second
     numbers = tf.data.Dataset.range(1).map(plain(lambda _: epoch.assign_add(1)))
-    held = max(1, PREPARED // (4 * rows * math.prod(data.image_shape)))  # float32
     batches = numbers.flat_map(plain(with_keys)).map(plain(augment), min(READERS, held))
     batches = batches.apply(tf.data.experimental.assert_cardinality(size // batch_size - step))
-    return without_tuning(batches.prefetch(min(PREFETCHED, held)))
+    return hold(samples, without_tuning(batches.prefetch(min(PREFETCHED, held))))
 
 
-def _request_first(samples, request):
-    """Returns the same samples, indices first, which it requests before they are taken."""
+def make_reader(samples, scale=None):
+    """Returns a function from indices to images and class indices, for `tf.data.Dataset.map`.
+
+    It reads only as long as the samples exist; see `hold`.
+
+    Args:
+        samples: `Samples`.
+        scale: Smallest and largest share of a random window, or `None` for the whole image; see
+            `Augmentation.resized_crop`. The function then also takes the uniform numbers of the
+            windows, `(indices, DRAWS)`.
+    """
     import tensorflow as tf
 
-    def request_indices(indices, *draws):
-        tf.numpy_function(request, [indices], [])
-        return (indices, *draws) if draws else indices
+    source, shape = weakref.ref(samples), samples.shape
+    with tf.device("CPU"):
+        labels = tf.constant(samples.labels)
 
-    batches = samples.batch(REQUESTED).map(request_indices)
-    return batches.prefetch(PREFETCHED).unbatch()
+    def read_images(indices, *draws):
+        if not draws:
+            return source().read(indices)
+        windows = [functools.partial(draw_window, row, scale=scale, numpy=np) for row in draws[0]]
+        return source().read(indices, windows)
+
+    def read(indices, *draws):
+        images = tf.numpy_function(read_images, [indices, *draws], tf.uint8)
+        images = tf.ensure_shape(images, indices.shape.concatenate(shape))
+        return images, tf.gather(labels, indices)
+
+    return read
+
+
+def make_jpeg_reader(samples, scale):
+    """Returns a function as `make_reader`, of one index, by which TensorFlow reads JPEG files."""
+    import tensorflow as tf
+
+    source, shape, read = weakref.ref(samples), samples.shape, make_reader(samples, scale)
+    with tf.device("CPU"):
+        labels = tf.constant(samples.labels)
+
+    def open_file(index):
+        try:
+            return Path(os.fsdecode(source().take([index]).paths[0])).read_bytes()
+        except OSError:  # `read` says what is wrong
+            return b""
+
+    def read_window(index, draws):
+        encoded = tf.ensure_shape(tf.numpy_function(open_file, [index], tf.string), ())
+        image = tf.cond(
+            is_upright_jpeg(encoded),
+            lambda: crop_jpeg(encoded, draws, scale, shape),
+            lambda: read(index[None], draws[None])[0][0],
+        )
+        return image, labels[index]
+
+    return read_window
+
+
+def hold(samples, batches):
+    """Returns batches that hold the samples which they are read from."""
+    # TensorFlow never frees what a function of `numpy_function` holds.
+    batches.samples = samples
+    return batches
 
 
 def evaluation_batches(data, batch_size=250, split="test", samples=-1):
@@ -153,14 +215,11 @@ def evaluation_batches(data, batch_size=250, split="test", samples=-1):
         return ArrayBatches(images, labels if rows is None else rows[labels], batch_size=batch_size)
     import tensorflow as tf
 
-    if chosen.fits_in_memory():
-        indices = tf.data.Dataset.range(len(chosen)).batch(batch_size)
-        batches = indices.map(chosen.reader())  # gathers a batch at once
-    else:
-        batches = chosen.dataset().batch(batch_size).prefetch(PREFETCHED)
+    indices = tf.data.Dataset.range(len(chosen)).batch(batch_size)
+    batches = indices.map(make_reader(chosen)).prefetch(PREFETCHED)
     if rows is not None:
         batches = batches.map(lambda images, labels: (images, tf.gather(rows, labels)))
-    return without_tuning(batches)
+    return hold(chosen, without_tuning(batches))
 
 
 def arrays(data, split="test", samples=-1):

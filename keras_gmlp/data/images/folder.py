@@ -7,28 +7,16 @@ from pathlib import Path
 import numpy as np
 
 from keras_gmlp.data.dividing import check_apart, divide_groups, find_groups
-from keras_gmlp.data.images.encoded_splits import FileSplit
 from keras_gmlp.data.images.find_images import find_images, warn_no_images
 from keras_gmlp.data.images.image_data import ImageData
 from keras_gmlp.data.images.label_sets import find_rarest
-from keras_gmlp.data.images.read_image import read_image
+from keras_gmlp.data.images.samples import from_files
 from keras_gmlp.data.images.table import is_table, list_table
 from keras_gmlp.utils import inputs
 from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.labels import check_labels, clean_label
 
 OTHER = "_other"  # the folder of pictures that belong to no class, next to the class folders
-
-
-def open_files(parts, shape, **preparation):
-    """Returns a `FileSplit` for each list of (path, class index) pairs; see `read_image`."""
-    fit = preparation.get("fit", "crop")
-
-    def read(path, window=None):
-        return read_image(os.fsdecode(path), shape, window=window, **preparation)
-
-    pairs = (zip(*part, strict=True) if part else ((), ()) for part in parts)
-    return [FileSplit(*each, shape, read, fit) for each in pairs]
 
 
 def load_folder(root, image_size, groups=None, fit="crop", roles=None):
@@ -38,7 +26,7 @@ def load_folder(root, image_size, groups=None, fit="crop", roles=None):
     order = np.random.default_rng(0).permutation(len(pairs["train"]))
     pairs["train"] = [pairs["train"][i] for i in order]
     shape = (*image_size, 3)
-    splits = dict(zip(pairs, open_files(pairs.values(), shape, fit=fit), strict=True))
+    splits = {name: from_files(part, shape, fit=fit) for name, part in pairs.items()}
     return ImageData(str(root), labels, shape, **splits, label_sets=label_sets, fit=fit)
 
 
@@ -145,7 +133,7 @@ def open_other(root, shape, **preparation):
     folder = Path(root) / OTHER
     if not folder.is_dir():
         return None
-    return open_files([[(path, 0) for path in find_images(folder)]], shape, **preparation)[0]
+    return from_files([(path, 0) for path in find_images(folder)], shape, **preparation)
 
 
 def class_names(root):

@@ -2,12 +2,9 @@
 
 import dataclasses
 
-import numpy as np
-
 from keras_gmlp.data.images.fits import require_fit
 from keras_gmlp.data.images.label_sets import make_rows
-from keras_gmlp.data.images.mapped_splits import DatasetSplit
-from keras_gmlp.data.images.splits import Split
+from keras_gmlp.data.images.samples import Samples, from_dataset
 from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.labels import check_labels
 
@@ -20,27 +17,26 @@ class ImageData:
         name: Name in TFDS, path of a folder, or `"digits"`.
         labels: Class names, in the order of their indices.
         image_shape: `(height, width, channels)` of all images.
-        train, test: `Split`. A `tf.data.Dataset` of single samples, of known cardinality, becomes
-            a `DatasetSplit`.
+        train, test: `Samples`, or a `tf.data.Dataset` of single samples, of known cardinality.
         mirror: Whether mirrored images keep their label.
-        validation: `Split` that training tests after each epoch, in place of `test`; `None` for
-            none.
+        validation: `Samples` that training tests after each epoch, in place of `test`; `None`
+            for none.
         label_sets: Where images have any number of labels, tuples of class indices. The splits
             then hold the index of a set in place of a class. `None` where images have one label.
         fit: How images of another aspect ratio became these, one of `data.images.fits.FITS`.
 
     Raises:
-        ValueError: If a split is neither, `labels.txt` cannot hold a class name, a split in memory
-            has a class index out of range, or the fit is unknown.
+        ValueError: If a split is neither, `labels.txt` cannot hold a class name, `Samples` have a
+            class index out of range, or the fit is unknown.
     """
 
     name: str
     labels: tuple[str, ...]
     image_shape: tuple[int, int, int]
-    train: Split
-    test: Split
+    train: Samples
+    test: Samples
     mirror: bool = True
-    validation: Split | None = None
+    validation: Samples | None = None
     label_sets: tuple[tuple[int, ...], ...] | None = None
     fit: str = "crop"
 
@@ -49,15 +45,14 @@ class ImageData:
         require_fit(self.fit)
         for name in ("train", "test", "validation"):
             split = getattr(self, name)
-            if not isinstance(split, Split) and (split is not None or name != "validation"):
-                object.__setattr__(self, name, DatasetSplit(split))
+            if not isinstance(split, Samples) and (split is not None or name != "validation"):
+                object.__setattr__(self, name, from_dataset(split))
         count = len(self.labels if self.label_sets is None else self.label_sets)
         for name, split in self.splits().items():
-            found = split.read_labels() if split.holds_labels else ()
-            if not len(found):
+            if split.in_order or not len(split):
                 continue
-            low, high = found.min(), found.max()
-            if not (low >= 0 and high < count) or np.any(found % 1):
+            low, high = split.labels.min(), split.labels.max()
+            if low < 0 or high >= count:
                 raise ValueError(
                     f"{printable(self.name)}: class indices from {low} to {high} in {name}; "
                     f"expected whole numbers from 0 to {count - 1}."
@@ -93,4 +88,4 @@ def take_fraction(data, fraction):
     if not 0 < fraction <= 1:
         raise ValueError(f"fraction must be in (0, 1]; received {fraction}.")
     samples = max(1, round(fraction * len(data.train)))
-    return dataclasses.replace(data, train=data.train.take(samples))
+    return dataclasses.replace(data, train=data.train.take(slice(samples)))

@@ -5,6 +5,7 @@ and the class indices as `.npy` files. Reading an image copies its pixels; nothi
 """
 
 import contextlib
+import mmap
 import re
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from keras_gmlp.data.images.fits import require_fit, resize_images
 from keras_gmlp.data.images.image_data import ImageData
-from keras_gmlp.data.images.splits import ArraySplit
+from keras_gmlp.data.images.samples import Samples, check_labels, read_rows, read_windows
 from keras_gmlp.utils import files
 
 DESCRIPTION = "packed.json"
@@ -47,8 +48,9 @@ def pack(data, folder):
             with open(temporary / f"{name}_images.npy", "wb") as file:
                 header = {"descr": "|u1", "fortran_order": False, "shape": shape}
                 np.lib.format.write_array_header_1_0(file, header)
-                labels = split.write_to(file)
-            np.save(temporary / f"{name}_labels.npy", labels)
+                for images in split.stream():
+                    file.write(np.ascontiguousarray(images))
+            np.save(temporary / f"{name}_labels.npy", split.labels)
         recorded = {n: getattr(data, n) for n in ("labels", "image_shape", "mirror")}
         recorded |= {"source": data.name, "label_sets": data.label_sets, "fit": data.fit}
         files.write_json(temporary / DESCRIPTION, {"version": VERSION, **recorded})
@@ -110,48 +112,74 @@ def load_packed(folder, image_size=None, fit=None, roles=None):
     shape = (height, width, channels)
     has_validation = (Path(folder) / "validation_images.npy").exists()
     names = ("train", "test", "validation")[: 2 + has_validation]
-    splits = {name: PackedSplit(folder, name, stored, shape, packed_fit) for name in names}
-    if roles is not None:
-        splits = _choose_recorded(splits, roles)
+    stored = [_open_arrays(folder, name, stored) for name in names]
+    samples = from_pack(*zip(*stored, strict=True), shape, packed_fit)
+    if roles is None:
+        roles = np.repeat(names, [len(labels) for _, labels in stored])
+    else:  # by place; `None` for an image that came after the run
+        roles = np.array([roles[place] or "" for place in range(len(samples))])
+    names = ("train", "test", "validation")[: 2 + ("validation" in roles)]
+    splits = {name: samples.take(np.flatnonzero(roles == name)) for name in names}
     own = {"mirror": mirror, "label_sets": label_sets, "fit": packed_fit}
     return ImageData(str(folder), tuple(labels), shape, **splits, **own)
 
 
-def _choose_recorded(splits, roles):
-    """Returns the splits that a run recorded, by the places of all images one after the other."""
-    found, first = {}, 0
-    for split in splits.values():
-        places = {}
-        for place in range(len(split)):
-            places.setdefault(roles[first + place], []).append(place)
-        for role in filter(None, places):  # of a set that was packed again, the larger part
-            part = split.choose(np.array(places[role]))
-            found[role] = max(part, found.get(role, ()), key=len)
-        first += len(split)
-    return found
+def _open_arrays(folder, name, stored):
+    """Returns the images of a split, mapped into memory, and its class indices."""
+    remedy, place = "pack the set again", Path(folder)
+    images = files.load_array(place / f"{name}_images.npy", remedy, mmap_mode="r")
+    labels = files.load_array(place / f"{name}_labels.npy", remedy)
+    try:
+        labels = check_labels(images, labels)
+        if images.shape[1:] != stored:
+            raise ValueError(f"expected images {stored}; received {images.shape[1:]}.")
+    except ValueError as error:
+        message = f"{folder}: the {name} files do not match; {remedy} ({error})"
+        raise ValueError(message) from None
+    return images, labels
 
 
-class PackedSplit(ArraySplit):
-    """Samples of a packed set; images of another shape than the stored one are scaled."""
+def from_pack(arrays, labels, shape, fit="crop"):
+    """Returns the `Samples` of mapped arrays, one after the other, scaled to a shape.
 
-    def __init__(self, folder, name, stored, shape, fit):
-        remedy, place = "pack the set again", Path(folder)
-        images = files.load_array(place / f"{name}_images.npy", remedy, mmap_mode="r")
-        labels = files.load_array(place / f"{name}_labels.npy", remedy)
-        try:
-            super().__init__(images, labels)
-            if images.shape[1:] != stored:
-                raise ValueError(f"expected images {stored}; received {images.shape[1:]}.")
-        except ValueError as error:
-            message = f"{folder}: the {name} files do not match; {remedy} ({error})"
-            raise ValueError(message) from None
-        self.shape, self.fit = tuple(shape), fit
+    Args:
+        arrays: uint8 `np.memmap`s `(samples, height, width, channels)` of one size of images.
+        labels: Their class indices, a list of int64 `(samples,)`.
+        shape: `(height, width, channels)` of the images.
+        fit: How stored images of another aspect ratio are scaled, one of `FITS`.
+    """
+    ends = np.cumsum([len(array) for array in arrays])
 
-    def stored(self):
-        """Returns the pixels of each image as they are in the file, a list of arrays."""
-        return [self._images[place] for place in self._places]
+    def find(place):
+        number = np.searchsorted(ends, place, "right")
+        return arrays[number], place - ends[number]  # from the end: both are negative
 
-    def _fit(self, images):
-        if images.shape[-3:] == self.shape:
-            return images
-        return resize_images(images, self.shape, self.fit)
+    def stored(place):
+        array, row = find(place)
+        return array[row]
+
+    def request(places):
+        """Asks the system for images, so that a disk works on many at a time."""
+        for array, row in map(find, places if hasattr(mmap, "MADV_WILLNEED") else ()):
+            size = array[0].size
+            start = array.offset + (len(array) + row) * size
+            page = start - start % mmap.PAGESIZE
+            array.base.madvise(mmap.MADV_WILLNEED, page, start + size - page)
+
+    def read(places):
+        request(places)
+        images = np.empty((len(places), *shape), "uint8")
+        for image, place in zip(images, places, strict=True):
+            image[...] = stored(place)
+        return images
+
+    def resize(places):
+        request(places)
+        return read_rows(lambda place: resize_images(stored(place), shape, fit), shape, places)
+
+    def cut(places, windows):
+        request(places)
+        return read_windows(map(stored, places), windows, shape)
+
+    is_same = arrays[0].shape[1:] == shape
+    return Samples(np.concatenate(labels), shape, read if is_same else resize, stored, cut=cut)

@@ -186,7 +186,7 @@ def open_image(file, path):
 
 def scale_window(image, window, size):
     """Returns a part of a Pillow image, scaled to `(height, width)`; see `read_image`."""
-    top, left, height, width = window(image.height, image.width)
+    top, left, height, width = map(int, window(image.height, image.width))
     part = image.crop((left, top, left + width, top + height))
     return part.resize(size[::-1], Image.Resampling.BILINEAR)
 
@@ -204,7 +204,7 @@ def _to_mode(image, mode):
     """Converts any mode to grey or RGB, transparency to white."""
     high = image.mode.startswith(("I", "F"))  # more than 8 bits: Pillow would clip at 255
     if not high and not image.has_transparency_data:
-        return image.convert(mode)
+        return image if image.mode == mode else image.convert(mode)
     if image.mode == "F" or (image.mode, image.format) == ("I", "TIFF"):
         raise RefusedError("pixels of 32 bits, which have no known white. Scale them to 8 bits.")
     result = Image.new(mode, image.size)

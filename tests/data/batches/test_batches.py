@@ -10,7 +10,7 @@ from refused import refused
 from keras_gmlp.data.batches.augmentation import Augmentation
 from keras_gmlp.data.batches.host import evaluation_batches, training_batches
 from keras_gmlp.data.batches.passes import Position
-from keras_gmlp.data.images import splits
+from keras_gmlp.data.images import samples
 from keras_gmlp.data.images.image_data import ImageData
 
 NOTHING = {"crop": 0, "flip": False}
@@ -27,11 +27,10 @@ AUGMENTATIONS = {
 
 
 def image_data(images, labels, mirror=True):
-    split = tf.data.Dataset.from_tensor_slices(
-        (np.asarray(images, "uint8"), np.asarray(labels, "int64"))
-    )
+    images, shape = np.asarray(images, "uint8"), tuple(np.shape(images)[1:])
+    split = samples.Samples(np.asarray(labels, "int64"), shape, images.__getitem__)
     names = tuple(map(str, range(max(labels) + 1)))
-    return ImageData("planted", names, tuple(np.shape(images)[1:]), split, split, mirror)
+    return ImageData("planted", names, shape, split, split, mirror)
 
 
 def noise(count=12, size=8, channels=3, mirror=True):
@@ -62,7 +61,7 @@ def same(one, other):
     ("name", "memory"), [("nothing", 2**30), ("nothing", 0), ("all", 2**30), (MOST, 0)]
 )
 def test_epochs_differ_and_come_again(monkeypatch, name, memory):
-    monkeypatch.setattr(splits, "MEMORY_LIMIT", memory)
+    monkeypatch.setattr(samples, "MEMORY_LIMIT", memory)
     images, augmentation = noise(), AUGMENTATIONS[name]
     run = list(epochs(images, augmentation, 3))
     for pixels, _ in run:
@@ -96,7 +95,7 @@ def test_any_seed_gives_the_same_batches_again_also_after_an_epoch_that_was_left
     [(5, 2, 2**30), (5, 2, 0), (12, 1, 2**30), (99, 1, 2**30), (1, 12, 0)],
 )
 def test_each_sample_once_with_its_label(monkeypatch, batch_size, steps, memory):
-    monkeypatch.setattr(splits, "MEMORY_LIMIT", memory)
+    monkeypatch.setattr(samples, "MEMORY_LIMIT", memory)
     images = plain(*range(10, 130, 10))
     made = training_batches(images, batch_size)
     assert int(made.cardinality()) == steps
@@ -153,7 +152,7 @@ def mirrored_samples(images, epoch):
 
 @pytest.mark.parametrize("memory", [2**30, 0])
 def test_alternating_flip_mirrors_every_sample_in_one_of_two_epochs(monkeypatch, memory):
-    monkeypatch.setattr(splits, "MEMORY_LIMIT", memory)
+    monkeypatch.setattr(samples, "MEMORY_LIMIT", memory)
     images, augmentation = noise(60, size=4), AUGMENTATIONS["alternating flip"]
     run = [mirrored_samples(images, e) for e in epochs(images, augmentation, 4, batch_size=20)]
     assert 15 < run[0].sum() < 45
@@ -251,7 +250,7 @@ def test_mixup_and_cutmix_get_their_shares_of_the_batches(mixup, cutmix):
 
 @pytest.mark.parametrize("memory", [2**30, 0])
 def test_evaluation_batches_are_complete_and_in_order(monkeypatch, memory):
-    monkeypatch.setattr(splits, "MEMORY_LIMIT", memory)
+    monkeypatch.setattr(samples, "MEMORY_LIMIT", memory)
     found = evaluation_batches(plain(*range(12)), 5)
     assert int(found.cardinality()) == 3
     assert_not_tuned(found)

@@ -12,7 +12,7 @@ from keras_gmlp.data.batches.host_augmentation import HostDraws
 from keras_gmlp.data.batches.namespaces import jax_namespace, tensorflow_namespace
 from keras_gmlp.data.batches.rand_augment import OPERATIONS, apply_operations
 from keras_gmlp.data.images.image_data import ImageData
-from keras_gmlp.data.images.splits import ArraySplit
+from keras_gmlp.data.images.samples import from_arrays
 from keras_gmlp.tasks.image_classification import ImageClassification
 
 jax = pytest.importorskip("jax")
@@ -125,7 +125,7 @@ def test_a_sample_depends_on_its_epoch_and_position_alone():
 
 def test_alternating_flip_mirrors_every_sample_in_one_of_two_epochs():
     images, labels = noise(40, size=4), np.arange(40)
-    split = ArraySplit(images, labels)
+    split = from_arrays(images, labels)
     data = ImageData("noise", tuple(map(str, labels)), (4, 4, 3), split, split)
     task = ImageClassification(augmentation=Augmentation(crop=0, alternating_flip=True))
     arrays, augment, _ = task.device_data(data)

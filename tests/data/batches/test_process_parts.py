@@ -2,14 +2,12 @@
 
 import numpy as np
 import pytest
-from PIL import Image
 from refused import refused
 
-from keras_gmlp.data import Augmentation, FileSplit, ImageData
+from keras_gmlp.data import Augmentation, ImageData, Samples
 from keras_gmlp.data.batches.host import training_batches
 from keras_gmlp.data.batches.passes import Position
-from keras_gmlp.data.images import splits
-from keras_gmlp.data.images.read_image import read_image
+from keras_gmlp.data.images import samples
 
 AUGMENTATIONS = {
     "crop": Augmentation(rand_augment=0.4, cutout=0.4, erasing=0.5),
@@ -18,26 +16,22 @@ AUGMENTATIONS = {
 
 
 @pytest.fixture
-def files(tmp_path):
-    """Twenty-six PNG files, and the paths that were read."""
-    rng, read = np.random.default_rng(0), []
-    paths = [tmp_path / f"{number:02d}.png" for number in range(26)]
-    for path in paths:
-        Image.fromarray(rng.integers(0, 256, (10, 12, 3), "uint8")).save(path)
+def images():
+    """Twenty-six images, and the places that were read."""
+    pixels, read = np.random.default_rng(0).integers(0, 256, (26, 8, 8, 3), "uint8"), []
 
-    def read_and_count(path, window=None):
-        read.append(path)
-        return read_image(path.decode(), (8, 8, 3), window=window)
+    def read_and_note(places):
+        read.extend(places)
+        return pixels[places]
 
-    labels = np.arange(26) % 3
-    split = FileSplit(paths, labels, (8, 8, 3), read_and_count)
-    return ImageData("files", tuple("abc"), (8, 8, 3), split, split), read
+    samples = Samples(np.arange(26) % 3, (8, 8, 3), read_and_note)
+    return ImageData("noise", tuple("abc"), (8, 8, 3), samples, samples), read
 
 
 @pytest.mark.parametrize(("name", "memory"), [("crop", 2**30), ("resized", 0)])
-def test_parts_are_the_batch(files, monkeypatch, name, memory):
-    monkeypatch.setattr(splits, "MEMORY_LIMIT", memory)
-    data, read = files
+def test_parts_are_the_batch(images, monkeypatch, name, memory):
+    monkeypatch.setattr(samples, "MEMORY_LIMIT", memory)
+    data, read = images
 
     def make(part):
         read.clear()
@@ -59,9 +53,9 @@ def test_parts_are_the_batch(files, monkeypatch, name, memory):
 
 
 @pytest.mark.parametrize(("resized_crop", "memory"), [(0, 2**30), ((0.1, 1), 0), (0, 0)])
-def test_batches_from_a_step_on_are_those_of_the_epoch(files, monkeypatch, resized_crop, memory):
-    monkeypatch.setattr(splits, "MEMORY_LIMIT", memory)
-    data, read = files
+def test_batches_from_a_step_on_are_those_of_the_epoch(images, monkeypatch, resized_crop, memory):
+    monkeypatch.setattr(samples, "MEMORY_LIMIT", memory)
+    data, read = images
     augmentation = Augmentation(resized_crop=resized_crop, mixup=0.5)
 
     def make(step):
@@ -77,10 +71,10 @@ def test_batches_from_a_step_on_are_those_of_the_epoch(files, monkeypatch, resiz
         assert len(read) == 8  # none of the skipped samples
 
 
-def test_neighbours_stay_in_one_part(files):
+def test_neighbours_stay_in_one_part(images):
     mixed, halves = Augmentation(mixup=1), Position(part=(0, 2))
     with refused("that 4 divides"):
-        training_batches(files[0], 6, mixed, halves)
+        training_batches(images[0], 6, mixed, halves)
     with refused("that 2 divides"):
-        training_batches(files[0], 5, position=halves)
-    training_batches(files[0], 6, position=halves)
+        training_batches(images[0], 5, position=halves)
+    training_batches(images[0], 6, position=halves)

@@ -1,6 +1,5 @@
 """Packed sets: written complete or not at all, read as the folder they were made from."""
 
-import dataclasses
 import json
 import mmap
 
@@ -11,12 +10,9 @@ from pictures import write_noise
 from refused import refused
 
 from keras_gmlp import data
-from keras_gmlp.data.batches import host as batches
-from keras_gmlp.data.images import splits
+from keras_gmlp.data.images import samples
 from keras_gmlp.data.images.fits import resize_images
-from keras_gmlp.data.images.mapped_splits import ChannelSplit, DatasetSplit
-from keras_gmlp.data.images.packed import load_packed, pack
-from keras_gmlp.data.images.splits import ArraySplit
+from keras_gmlp.data.images.packed import from_pack, load_packed, pack
 from keras_gmlp.utils.files import directory_lock
 
 
@@ -61,29 +57,39 @@ def test_fit_of_the_folder_is_kept(tmp_path, photos, capsys):
         data.load(folder, (16, 16))
 
 
-@pytest.mark.parametrize(("channels", "scale"), [(3, None), (1, (0.2, 1.0))])
+@pytest.mark.parametrize(("channels", "scale"), [(3, None), (1, None), (3, (0.2, 1.0))])
 def test_streams_the_batches_of_its_arrays(monkeypatch, packed, channels, scale):
     augmentation = data.Augmentation(resized_crop=scale)
     found = data.load(packed, channels=channels)
     expected = list(data.training_batches(found, 5, augmentation).as_numpy_iterator())
-    monkeypatch.setattr(splits, "MEMORY_LIMIT", 0)
+    found = data.load(packed, channels=channels)
+    monkeypatch.setattr(samples, "MEMORY_LIMIT", 0)
     streamed = list(data.training_batches(found, 5, augmentation).as_numpy_iterator())
     for one, other in zip(streamed, expected, strict=True):
-        np.testing.assert_allclose(one[0], other[0], atol=1 if scale else 0)
-        np.testing.assert_array_equal(one[1], other[1])
+        for part, same in zip(one, other, strict=True):
+            np.testing.assert_array_equal(part, same)
 
 
 def test_smaller_images_and_fewer(packed):
     images, labels = data.load(packed).test.arrays()
-    part = data.load(packed, (10, 8)).test.take(3)
+    part = data.load(packed, (10, 8)).test.take(slice(3))
     expected = resize_images(images[:3], (10, 8)), labels[:3]
     pairs = list(part.batches(2))
     assert [len(batch) for batch, _ in pairs] == [2, 1]
-    streamed = zip(*part.dataset().as_numpy_iterator(), strict=True)
-    joined = map(np.concatenate, zip(*pairs, strict=True))
-    for found in (part.arrays(), streamed, joined):
+    for found in (part.arrays(), map(np.concatenate, zip(*pairs, strict=True))):
         for one, other in zip(found, expected, strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+def test_recorded_splits_of_a_set_that_was_packed_again(packed):
+    whole = load_packed(packed)  # 16 images for training, then 4 for testing
+    images = np.concatenate([part.arrays()[0] for part in whole.splits().values()])
+    roles = ["test"] * 10 + ["train"] * 4 + [None] + ["test"] * 5
+    found = load_packed(packed, roles=dict(enumerate(roles)))
+    assert (len(found.train), len(found.test), found.validation) == (4, 15, None)
+    np.testing.assert_array_equal(found.test.arrays()[0], images[[*range(10), *range(15, 20)]])
+    tested = load_packed(packed, roles=dict.fromkeys(range(20), "test"))
+    assert (len(tested.train), len(tested.test)) == (0, 20)
 
 
 def test_nothing_is_left_of_a_set_that_cannot_be_written(tmp_path, photos, monkeypatch):
@@ -138,7 +144,6 @@ def test_no_other_process_packs(tmp_path, photos):
 
 
 def test_file_larger_than_memory_is_read(tmp_path):
-    tf = pytest.importorskip("tensorflow")
     images, shape, start = 100_000, (512, 512, 3), 128
     path = tmp_path / "images"
     with open(path, "wb") as file:
@@ -146,12 +151,9 @@ def test_file_larger_than_memory_is_read(tmp_path):
         file.seek(-1, 2)
         file.write(b"\x07")
     mapped = np.memmap(path, "uint8", "r", start, (images, *shape))
-    read = ArraySplit(mapped, np.arange(images)).reader()
+    (image,) = from_pack([mapped], [np.arange(images)], shape).read([-1])
     path.unlink()
-    indices = tf.data.Dataset.from_tensors(tf.constant(images - 1, tf.int64))
-    ((image, label),) = batches.without_tuning(indices.map(read))
-    assert label == images - 1
-    assert image.numpy().sum() == image[-1, -1, -1] == 7
+    assert image.sum() == image[-1, -1, -1] == 7
 
 
 def record_requests(monkeypatch, size):
@@ -167,23 +169,13 @@ def record_requests(monkeypatch, size):
     return found
 
 
-@pytest.mark.parametrize("kind", ["held out", "tf.data", "grey"])
-def test_images_are_requested_in_the_order_of_reading(kind, packed, monkeypatch):
-    monkeypatch.setattr(splits, "MEMORY_LIMIT", 0)
-    monkeypatch.setattr(batches, "REQUESTED", 3)
+def test_images_are_requested_in_the_order_of_reading(packed, monkeypatch):
+    monkeypatch.setattr(samples, "MEMORY_LIMIT", 0)
     requested = record_requests(monkeypatch, 768)
-    found = load_packed(packed)
-    if kind == "held out":
-        found = data.hold_out(found, 0.25)
-    elif kind == "tf.data":
-        found = dataclasses.replace(found, train=DatasetSplit(found.train.dataset()))
-    else:
-        train, test = (ChannelSplit(split, 1) for split in (found.train, found.test))
-        found = dataclasses.replace(found, image_shape=(16, 16, 1), train=train, test=test)
-    read = np.concatenate([images for images, _ in data.training_batches(found, 4)])
-    own = found.train
-    stored = DatasetSplit(own.dataset()).arrays()[0] if kind == "tf.data" else own.arrays()[0]
-    order = [int(np.abs(stored - image).sum((1, 2, 3)).argmin()) for image in read]
-    places = own._places if kind == "held out" else np.arange(len(own))
-    assert requested == [places[i] for i in order]
-    assert sorted(requested) == sorted(places) != requested
+    found = data.hold_out(load_packed(packed), 0.25)
+    read = np.concatenate([images for images, _ in data.training_batches(found, 12)])
+    order = list(requested)
+    stored = found.train.arrays()[0]
+    expected = [int(np.abs(stored - image).sum((1, 2, 3)).argmin()) for image in read]
+    assert order == [found.train._places[i] for i in expected]
+    assert sorted(order) == sorted(found.train._places) != order

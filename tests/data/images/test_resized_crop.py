@@ -9,10 +9,9 @@ import tensorflow as tf
 from pictures import encode, photo
 from PIL import Image
 
-from keras_gmlp.data.images.encoded_splits import FileSplit
-from keras_gmlp.data.images.mapped_splits import ChannelSplit, DatasetSplit
+from keras_gmlp.data.batches.host import make_jpeg_reader, make_reader
 from keras_gmlp.data.images.resized_crop import DRAWS, crop_jpeg, draw_window, is_upright_jpeg
-from keras_gmlp.data.images.splits import ArraySplit
+from keras_gmlp.data.images.samples import from_arrays, from_files
 
 SCALE = (0.08, 1.0)
 
@@ -93,11 +92,13 @@ def images():
     return np.stack([np.asarray(photo(24, 20 + n).resize((20, 24))) for n in range(6)])
 
 
-@pytest.mark.parametrize("kind", ["arrays", "dataset", "files", "turned", "grey"])
-def test_every_split_reads_windows(tmp_path, images, kind):
+@pytest.mark.parametrize("kind", ["arrays", "files", "jpeg", "turned", "grey"])
+def test_all_samples_read_windows(tmp_path, images, kind):
     labels, shape = np.arange(6) % 3, (24, 20, 3)
     content = [encode(image) for image in images]
-    if kind == "turned":
+    if kind == "jpeg":
+        content = [encode(image, "JPEG", quality=100, subsampling=0) for image in images]
+    elif kind == "turned":
         exif = Image.Exif()
         exif[0x0112] = 3
         content = [
@@ -107,21 +108,23 @@ def test_every_split_reads_windows(tmp_path, images, kind):
     paths = [tmp_path / str(number) for number in range(6)]
     for path, data in zip(paths, content, strict=True):
         path.write_bytes(data)
-    split = {
-        "arrays": lambda: ArraySplit(images, labels),
-        "grey": lambda: ChannelSplit(ArraySplit(images, labels), 1),
-        "dataset": lambda: DatasetSplit(tf.data.Dataset.from_tensor_slices((images, labels))),
-    }.get(kind, lambda: FileSplit(paths, labels, shape))()
+    samples = {
+        "arrays": lambda: from_arrays(images, labels),
+        "grey": lambda: from_arrays(images, labels).convert(1),
+    }.get(kind, lambda: from_files(list(zip(paths, labels, strict=True)), shape))()
     draws = np.random.default_rng(3).uniform(size=(6, DRAWS)).astype("float32")
-    samples = tf.data.Dataset.from_tensor_slices((np.arange(6)[::-1], draws))
-    found = list(samples.map(split.reader(SCALE)).as_numpy_iterator())
-    for (pixels, label), number, row in zip(found, range(5, -1, -1), draws, strict=True):
+    found, found_labels = make_reader(samples, SCALE)(tf.range(5, -1, -1), tf.constant(draws))
+    if kind in ("files", "jpeg", "turned"):
+        read = make_jpeg_reader(samples, SCALE)
+        one_by_one = [read(tf.constant(5 - n), tf.constant(row)) for n, row in enumerate(draws)]
+        found, found_labels = map(tf.stack, zip(*one_by_one, strict=True))
+    for pixels, number, row in zip(found.numpy(), range(5, -1, -1), draws, strict=True):
         expected = expected_pixels(Image.fromarray(images[number]), row, shape[:2])
         if kind == "grey":
             expected = expected @ [[0.299], [0.587], [0.114]]
         assert pixels.shape == expected.shape
-        assert np.abs(pixels - expected).max() <= {"turned": 4, "grey": 1.5}.get(kind, 1)
-        assert label == labels[number]
+        assert np.abs(pixels - expected).max() <= {"jpeg": 4, "turned": 4, "grey": 1.5}.get(kind, 1)
+    np.testing.assert_array_equal(found_labels, labels[::-1])
 
 
 def test_device_crops_as_the_pipeline(images):
@@ -131,6 +134,6 @@ def test_device_crops_as_the_pipeline(images):
     draws = np.random.default_rng(4).uniform(size=(6, DRAWS)).astype("float32")
     crop = jax.jit(jax.vmap(lambda image, row: crop_and_resize(image, row, SCALE)))
     found = crop(images, draws)
-    read = ArraySplit(images, np.arange(6)).reader(SCALE)
-    for number, row in enumerate(draws):
-        np.testing.assert_allclose(found[number], read(number, tf.constant(row))[0], atol=1)
+    samples = from_arrays(images, np.arange(6))
+    expected, _ = make_reader(samples, SCALE)(tf.range(6), tf.constant(draws))
+    np.testing.assert_allclose(found, expected, atol=1)

@@ -44,7 +44,7 @@ def make_table(photos, head="path,label", **options):
 
 def contents(opened):
     """Returns the class names, and the paths and class indices of all splits."""
-    found = {name: (s.paths, s.read_labels().tolist()) for name, s in opened.splits().items()}
+    found = {name: (s.paths, s.labels.tolist()) for name, s in opened.splits().items()}
     return opened.labels, found
 
 
@@ -68,7 +68,7 @@ def test_groups_of_several_labels_hold_out_the_rare_ones(tmp_path):
     for number, row in enumerate(rows):
         save(tmp_path / row.split(",")[0], number)
     opened = data.load(write(tmp_path / "t.csv", rows), (4, 4), groups=r"burst\d+")
-    shown = opened.label_rows()[opened.test.read_labels()].sum(axis=0)
+    shown = opened.label_rows()[opened.test.labels].sum(axis=0)
     assert shown[opened.labels.index("rare")] == 2  # one of five groups
     assert len(opened.test) == 2 * (1 + 5 * 2)  # two of the eight groups of each other label
 
@@ -173,4 +173,4 @@ def test_labels_and_paths_as_spreadsheets_write_them(photos):
     rows = [row.replace("/", "\\") for row in rows] + [f"{paths[-1]},2,Testing"]
     opened = data.load(write(photos.parent / "labels.csv", rows, "path,label,split"), (4, 4))
     assert opened.labels == ("1", "2")
-    assert np.bincount(opened.train.read_labels()).tolist() == [15, 5]
+    assert np.bincount(opened.train.labels).tolist() == [15, 5]

@@ -1,6 +1,8 @@
-"""Splits: the same samples as arrays and as a `tf.data.Dataset`, in whole and in part."""
+"""`Samples`: the same images from memory, files and `tf.data`, in whole and in part."""
 
+import gc
 import sys
+import weakref
 
 import keras
 import numpy as np
@@ -13,15 +15,12 @@ from refused import refused
 
 from keras_gmlp import data
 from keras_gmlp.data.batches.host import evaluation_batches, training_batches
-from keras_gmlp.data.images import splits
-from keras_gmlp.data.images.encoded_splits import FileSplit
+from keras_gmlp.data.images import samples
 from keras_gmlp.data.images.image_data import ImageData
-from keras_gmlp.data.images.mapped_splits import ChannelSplit, DatasetSplit
-from keras_gmlp.data.images.read_image import read_image
-from keras_gmlp.data.images.splits import ArraySplit, Split
+from keras_gmlp.data.images.samples import Samples, from_arrays, from_dataset, from_files
 from keras_gmlp.utils.errors import one_line_errors
 
-COUNT = 37  # threads decode 16 together
+COUNT = 137  # parts of 64 are read together
 
 
 @pytest.fixture(scope="module")
@@ -35,82 +34,76 @@ def files(tmp_path_factory, arrays):
     """The same images in files."""
     folder = tmp_path_factory.mktemp("images")
     for number, image in enumerate(arrays[0]):
-        Image.fromarray(image).save(folder / f"{number:02}.png")
+        Image.fromarray(image).save(folder / f"{number:03}.png")
     return sorted(folder.iterdir())
 
 
-KINDS = ["arrays", "files", "dataset", "colour"]
-
-
-@pytest.fixture(params=[*KINDS, "chosen arrays", "chosen dataset"])
+@pytest.fixture(params=["arrays", "files", "dataset", "some arrays", "some of a dataset"])
 def split(request, arrays, files):
     if request.param == "files":
-        return FileSplit(files, arrays[1], (5, 4, 3))
+        return from_files(list(zip(files, arrays[1], strict=True)), (5, 4, 3))
     if request.param == "dataset":
-        return DatasetSplit(tf.data.Dataset.from_tensor_slices(arrays))
-    if request.param == "colour":
-        grey = np.ascontiguousarray(arrays[0][..., :1])
-        return ChannelSplit(ArraySplit(grey, arrays[1]), 3)
+        return from_dataset(tf.data.Dataset.from_tensor_slices(arrays))
     if request.param == "arrays":
-        return ArraySplit(*arrays)
+        return from_arrays(*arrays)
     images, labels = (np.stack([part[::-1], part], axis=1) for part in arrays)
-    whole = ArraySplit(images.reshape(-1, 5, 4, 3), labels.ravel())
-    whole = whole if request.param == "chosen arrays" else DatasetSplit(whole.dataset())
-    return whole.choose(np.arange(1, 2 * COUNT, 2))  # every other one of twice as many
+    whole = images.reshape(-1, 5, 4, 3), labels.ravel()
+    if request.param == "some arrays":
+        whole = from_arrays(*whole)
+    else:
+        whole = from_dataset(tf.data.Dataset.from_tensor_slices(whole))
+    return whole.take(np.arange(1, 2 * COUNT, 2))  # every other one of twice as many
 
 
 def planted(split):
     return ImageData("planted", tuple("abc"), (5, 4, 3), split, split)
 
 
-def read_batches(split, limit):
-    """Returns the batches for training and for evaluation, where so many bytes stay in memory."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(splits, "MEMORY_LIMIT", limit)
-        augmentation = data.Augmentation(crop=0.5, mixup=0.5)
-        training = training_batches(planted(split), 8, augmentation, 1)
-        return [*training, *evaluation_batches(planted(split), 8)]
+def read_batches(split):
+    augmentation = data.Augmentation(crop=0.5, mixup=0.5)
+    training = training_batches(planted(split), 8, augmentation, 1)
+    return [*training, *evaluation_batches(planted(split), 8)]
 
 
-@pytest.fixture(scope="module")
-def batches_in_memory(arrays):
-    return read_batches(ArraySplit(*arrays), 2**30)
-
-
-def test_arrays_dataset_and_batches_hold_the_samples(split, arrays):
-    assert isinstance(split, Split)
-    assert len(split) == COUNT
+def test_arrays_and_batches_hold_the_samples(split, arrays):
     images, labels = arrays
-    if isinstance(split, ChannelSplit):
-        images = images[..., :1].repeat(3, -1)
-    for samples in (COUNT + 1, 20):
-        part, count = split.take(samples), min(samples, COUNT)
-        dataset, batches = part.dataset(), list(part.batches(15))
-        assert len(part) == int(dataset.cardinality()) == count
-        assert [tuple(spec.shape) for spec in dataset.element_spec] == [(5, 4, 3), ()]
-        assert [spec.dtype for spec in dataset.element_spec] == [tf.uint8, tf.int64]
-        assert [len(batch) for batch, _ in batches] == ([15, 15, 7] if count == COUNT else [15, 5])
-        for found in (part.arrays(), *batches):
+    for count in (COUNT, 20):
+        part = split.take(slice(count))
+        batches = list(part.batches(15))
+        assert [len(batch) for batch, _ in batches] == [15] * (count // 15) + [count % 15]
+        joined = tuple(map(np.concatenate, zip(*batches, strict=True)))
+        for found in (joined, (joined[0], part.labels), part.arrays(), part.arrays()):
             assert [array.dtype for array in found] == [np.uint8, np.int64]
-        joined = map(np.concatenate, zip(*batches, strict=True))
-        streams = [zip(*dataset.as_numpy_iterator(), strict=True) for _ in range(2)]
-        for found in (part.arrays(), joined, *streams):
             for one, other in zip(found, (images, labels), strict=True):
                 np.testing.assert_array_equal(one, other[:count])
 
 
-def test_every_kind_streams_the_batches_of_arrays_in_memory(split, batches_in_memory):
-    if isinstance(split, ChannelSplit):
-        batches_in_memory = read_batches(ArraySplit(*split.arrays()), 2**30)
-    for one, other in zip(read_batches(split, 0), batches_in_memory, strict=True):
+def test_every_kind_streams_the_batches_of_arrays_in_memory(split, monkeypatch):
+    expected = read_batches(from_arrays(*split.arrays()))
+    monkeypatch.setattr(samples, "MEMORY_LIMIT", 0)
+    split = split.take(slice(None))  # which keeps nothing yet
+    if split.in_order:
+        with refused("pack", "planted"):
+            read_batches(split)
+        return
+    for one, other in zip(read_batches(split), expected, strict=True):
         for part, same in zip(one, other, strict=True):
             np.testing.assert_array_equal(part, same)
 
 
+def test_pixels_leave_the_memory_with_their_batches(arrays):
+    split = from_arrays(*arrays)
+    batches, held = training_batches(planted(split), 8), weakref.ref(split)
+    next(iter(batches))
+    del split, batches
+    gc.collect()
+    assert held() is None
+
+
 def test_streamed_epochs_shuffle_all_samples(monkeypatch):
-    monkeypatch.setattr(splits, "MEMORY_LIMIT", 0)
+    monkeypatch.setattr(samples, "MEMORY_LIMIT", 0)
     count = 4_000
-    split = ArraySplit(np.zeros((count, 1, 1, 1), "uint8"), np.arange(count))
+    split = from_arrays(np.zeros((count, 1, 1, 1), "uint8"), np.arange(count))
     names = tuple(map(str, range(count)))
     stream = training_batches(ImageData("planted", names, (1, 1, 1), split, split), 1_000)
     orders = [
@@ -123,11 +116,10 @@ def test_streamed_epochs_shuffle_all_samples(monkeypatch):
 
 
 def test_grey_weighs_as_pillow(arrays):
-    split = ChannelSplit(ArraySplit(*arrays), 1)
+    split = from_arrays(*arrays).convert(1)
     expected = [np.asarray(Image.fromarray(image).convert("L"))[..., None] for image in arrays[0]]
-    np.testing.assert_array_equal(split.arrays()[0], expected)
-    images = [image for image, _ in split.dataset().as_numpy_iterator()]
-    np.testing.assert_array_equal(images, expected)
+    for images in (split.arrays()[0], np.concatenate([batch for batch, _ in split.batches(50)])):
+        np.testing.assert_array_equal(images, expected)
 
 
 def test_wrong_arrays():
@@ -138,25 +130,27 @@ def test_wrong_arrays():
         (np.zeros((3, 4, 4, 1), "uint8"), np.zeros((3, 2))),
     ):
         with refused("expected uint8 images"):
-            ArraySplit(images, labels)
+            from_arrays(images, labels)
 
 
 def test_first_damaged_file_is_named(tmp_path, files, arrays):
     paths = [tmp_path / path.name for path in files]
     for path, original in zip(paths, files, strict=True):
-        path.write_bytes(original.read_bytes()[: 60 if path.stem in ("21", "30") else None])
-    split = FileSplit(paths, arrays[1], (5, 4, 3))
-    for read in (split.arrays, lambda: list(split.batches(5)), lambda: list(split.dataset())):
+        path.write_bytes(original.read_bytes()[: 60 if path.stem in ("021", "030") else None])
+    split = from_files(list(zip(paths, arrays[1], strict=True)), (5, 4, 3))
+    streamed = planted(split.take(slice(100)))
+    streamed.test.fits_in_memory = lambda: False
+    for read in (split.arrays, lambda: list(evaluation_batches(streamed, 5))):
         with refused("damaged or truncated", paths[21]), one_line_errors():
             read()
 
 
 def test_evaluation_does_not_require_tensorflow(monkeypatch, arrays):
     monkeypatch.setitem(sys.modules, "tensorflow", None)
-    batches = evaluation_batches(planted(ArraySplit(*arrays)), 15)
+    batches = evaluation_batches(planted(from_arrays(*arrays)), 15)
     assert isinstance(batches, keras.utils.PyDataset)
     images, labels = zip(*(batches[i] for i in range(len(batches))), strict=True)
-    assert list(map(len, labels)) == [15, 15, 7]
+    assert list(map(len, labels)) == [15] * 9 + [2]
     np.testing.assert_array_equal(np.concatenate(images), arrays[0])
 
 
@@ -206,23 +200,24 @@ def test_loads_trains_and_evaluates_without_tensorflow(tmp_path):
     assert streaming.startswith("training_batches requires tensorflow")
 
 
-def test_kept_images_are_read_once(monkeypatch, files, arrays):
+def test_kept_images_are_read_once(monkeypatch, arrays):
     read = []
 
-    def read_and_count(path, window=None):
-        read.append(path)
-        return read_image(path.decode(), (5, 4, 3))
+    def read_and_note(places):
+        read.extend(places)
+        return arrays[0][places]
 
-    split = FileSplit(files, arrays[1], (5, 4, 3), read_and_count)
+    split = Samples(arrays[1], (5, 4, 3), read_and_note)
     first = split.keep(5)
     assert (len(first), len(read)) == (5, 5)
-    for samples, count in ((20, 20), (-1, COUNT), (7, 7)):
-        images, labels = split.keep(samples).arrays()
-        np.testing.assert_array_equal(images, arrays[0][:count])
-        np.testing.assert_array_equal(labels, arrays[1][:count])
-    assert sorted(read) == split.paths
+    for count in (20, -1, 7):
+        images, labels = split.keep(count).arrays()
+        expected = split.take(slice(None if count < 0 else count))
+        np.testing.assert_array_equal(images, arrays[0][: len(expected)])
+        np.testing.assert_array_equal(labels, expected.labels)
+    assert read == list(range(COUNT))
     np.testing.assert_array_equal(first.arrays()[0], arrays[0][:5])
-    monkeypatch.setattr(splits, "MEMORY_LIMIT", 300)
+    monkeypatch.setattr(samples, "MEMORY_LIMIT", 300)
     assert split.keep() is split
-    assert len(split.keep(5)) == 5  # these do fit
+    assert split.keep(5).in_memory  # these do fit
     assert len(read) == COUNT + 5

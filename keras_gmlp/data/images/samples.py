@@ -1,0 +1,311 @@
+"""`Samples`: the images and classes of a training or test set, in memory or read when needed."""
+
+import copy
+import functools
+import itertools
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from keras_gmlp.data.images.read_image import read_image
+from keras_gmlp.utils.errors import REPAIR, one_line_errors
+from keras_gmlp.utils.progress import ProgressBar
+
+MEMORY_LIMIT = 4 * 2**30  # bytes of a set's pixels that stay in memory; larger sets stream
+TOGETHER = 64  # samples that are read at a time
+READERS = os.cpu_count() or 1  # threads that read and decode
+POOL = ThreadPoolExecutor(READERS)  # whose threads start when they are needed
+UNREAD = np.iinfo("int64").min  # in place of a class index
+
+# Pillow's weights for red, green and blue, in 1/65536.
+GREY = np.array([19595, 38470, 7471], "int32")
+
+
+class Samples:
+    """Images of one shape and their class indices, in a fixed order.
+
+    Args:
+        labels: Class indices, int64 `(samples,)`.
+        shape: `(height, width, channels)` of the images.
+        read: Function from places, an int64 array of any length, to uint8 images
+            `(places, height, width, channels)`. Several threads may call it at a time.
+        source: Function from a place to what a run records of that sample: the path of its file, as
+            bytes, or its stored pixels. `None` if nothing is recorded.
+        in_memory: Whether `read` takes the pixels from memory.
+        cut: Function from places and windows, as of the method `read`, to images. Defaults to
+            windows of the images that `read` reads.
+
+    Raises:
+        ValueError: By each method that reads, if an image cannot be read.
+    """
+
+    in_order = False  # whether reading is fast in this order only, and finds the labels
+    _kept = None  # pixels of all samples, and how many are read already
+
+    def __init__(self, labels, shape, read, source=None, in_memory=False, cut=None):
+        self.shape, self.in_memory = tuple(shape), in_memory
+        self._labels, self._read, self._source, self.cut = labels, read, source, cut
+        self._places = np.arange(len(labels))
+
+    def __len__(self):
+        return len(self._places)
+
+    @property
+    def labels(self):
+        """The class indices, int64 `(samples,)`."""
+        if UNREAD in self._labels[self._places]:
+            self.read([-1])
+        return self._labels[self._places]
+
+    @property
+    def sources(self):
+        """What a run records of each sample, a list; empty if it records nothing."""
+        return [] if self._source is None else list(map(self._source, self._places))
+
+    @property
+    def paths(self):
+        """The paths of the files as bytes, a list; empty if images are not in files."""
+        first = self.take(slice(1)).sources
+        return self.sources if first and isinstance(first[0], bytes) else []
+
+    def take(self, indices):
+        """Returns some of the samples; `indices` are a slice, or an array in ascending order."""
+        part = copy.copy(self)
+        part._places, part._kept = self._places[indices], None
+        return part
+
+    def read(self, indices, windows=None):
+        """Reads images.
+
+        Args:
+            indices: A slice or an array.
+            windows: Function for each index from the height and the width of an image to the window
+                `(top, left, height, width)` that is scaled to `shape`. `None` for whole images.
+
+        Returns:
+            uint8 `(indices, height, width, channels)`. Do not write to it.
+        """
+        places = self._places[indices]
+        if windows is None:
+            return self._read(places)
+        if self.cut is not None:
+            return self.cut(places, windows)
+        return read_windows(self._read(places), windows, self.shape)
+
+    def fits_in_memory(self):
+        """Returns whether the pixels of all samples may stay in memory; see `MEMORY_LIMIT`."""
+        return len(self) * int(np.prod(self.shape)) <= MEMORY_LIMIT
+
+    def keep(self, samples=-1):
+        """Returns the first samples and keeps their pixels, so that no image is read twice.
+
+        Args:
+            samples: Number of samples from the start; -1 for all.
+
+        Returns:
+            `Samples` in memory; of samples that do not fit, what `take` returns.
+        """
+        part = self if samples < 0 else self.take(slice(samples))
+        if self.in_memory or not part.fits_in_memory():
+            return part
+        if not self.fits_in_memory():
+            return part.keep()
+        images, done = self._kept or (np.empty((len(self), *self.shape), "uint8"), 0)
+        for found in self.take(slice(done, len(part))).stream():
+            images[done : done + len(found)] = found
+            done += len(found)
+        self._kept = images, done
+        return from_arrays(images[: len(part)], part.labels)
+
+    def arrays(self):
+        """Returns uint8 images `(samples, height, width, channels)` and their `labels`.
+
+        Do not write to the images: they stay in memory if they fit.
+        """
+        kept = self.keep()
+        return kept.read(slice(None)), kept.labels
+
+    def batches(self, size):
+        """Yields the samples in order, two batches of them in memory.
+
+        Args:
+            size: Samples in a batch; the last may be smaller.
+
+        Yields:
+            uint8 images `(size, height, width, channels)` and int64 class indices `(size,)`.
+        """
+        parts = [self.take(slice(start, start + size)) for start in range(0, len(self), size)]
+        with ThreadPoolExecutor(1) as ahead:  # reads a batch while another is used
+            coming = [ahead.submit(part.read, slice(None)) for part in parts[:1]]
+            for part, following in itertools.zip_longest(parts, parts[1:]):
+                images = coming.pop().result()
+                if following is not None:
+                    coming.append(ahead.submit(following.read, slice(None)))
+                yield images, part._labels[part._places]
+
+    def stream(self):
+        """Yields all images in order, a few at a time, and shows the progress."""
+        done = 0
+        with ProgressBar("reading images", len(self)) as progress:
+            for images, _ in self.batches(TOGETHER):
+                yield images
+                done += len(images)
+                progress.show(done)
+
+    def convert(self, channels):
+        """Returns these samples of 3 channels or 1 with the other number of channels."""
+        change = to_colour if channels == 3 else to_grey
+        converted = copy.copy(self)
+        converted.shape, converted.in_memory = (*self.shape[:2], channels), False
+        converted._read = lambda places: change(self._read(places))
+        converted.cut = self.cut and (lambda *given: change(self.cut(*given)))
+        converted._kept = None
+        return converted
+
+
+def from_arrays(images, labels):
+    """Returns the `Samples` of arrays in memory.
+
+    Args:
+        images: uint8 `(samples, height, width, channels)`.
+        labels: Class indices `(samples,)`.
+
+    Raises:
+        ValueError: If they have other shapes or types.
+    """
+    images, labels = np.asarray(images), check_labels(images, labels)
+
+    def read(places):
+        first, end = (places[0], places[-1] + 1) if len(places) else (0, 0)
+        if np.array_equal(places, np.arange(first, end)):
+            return images[first:end]
+        return images.take(places, axis=0)  # unlike an index, releases Python's lock
+
+    return Samples(labels, images.shape[1:], read, in_memory=True)
+
+
+def check_labels(images, labels):
+    """Returns class indices of images as int64, after a check of both."""
+    images, labels = np.asanyarray(images), np.asarray(labels)
+    if images.dtype != np.uint8 or images.ndim != 4 or labels.shape != images.shape[:1]:
+        raise ValueError(
+            "expected uint8 images (samples, height, width, channels) and class indices "
+            f"(samples,); received {images.dtype} {images.shape} and {labels.shape}."
+        )
+    with np.errstate(invalid="ignore"):  # of NaN
+        indices = labels.astype("int64") if labels.dtype.kind in "biuf" else None
+    if indices is None or np.any(indices != labels):
+        raise ValueError(f"expected class indices, whole numbers; received {labels.dtype}.")
+    return indices
+
+
+def from_files(files, shape, **preparation):
+    """Returns the `Samples` of image files, decoded on all cores when they are read.
+
+    Args:
+        files: Pairs of a path and a class index, a list.
+        shape: `(height, width, channels)` of the images.
+        preparation: Further arguments of `read_image`.
+    """
+    paths = [os.fsencode(path) for path, _ in files]
+    labels = np.array([label for _, label in files], "int64")
+
+    def read_file(place, window=None):
+        path = os.fsdecode(paths[place])
+        try:
+            return read_image(path, shape, window=window, **preparation)
+        except ValueError as error:
+            raise ValueError(f"{error} {REPAIR}") from None
+
+    # With the fit crop windows are parts of the whole file, and otherwise of the scaled image.
+    read = functools.partial(read_rows, read_file, shape)
+    cut = read if preparation.get("fit", "crop") == "crop" else None
+    return Samples(labels, shape, read, paths.__getitem__, cut=cut)
+
+
+def from_dataset(dataset):
+    """Returns the `Samples` of a `tf.data.Dataset`, which is read in order.
+
+    Args:
+        dataset: `tf.data.Dataset` of single (uint8 image, class index), of known cardinality.
+
+    Raises:
+        ValueError: If it is something else.
+    """
+    spec = getattr(dataset, "element_spec", None)
+    pair = isinstance(spec, tuple) and len(spec) == 2
+    if not pair or spec[0].dtype != "uint8" or spec[0].shape.rank not in (3, None):
+        raise ValueError(
+            "expected Samples or a tf.data.Dataset of single samples, (uint8 image, class index); "
+            f"received {type(dataset).__name__ if spec is None else spec}."
+        )
+    size = int(dataset.cardinality())
+    if size < 0:
+        raise ValueError(
+            "expected a tf.data.Dataset of known, finite size; give it one with "
+            "dataset.apply(tf.data.experimental.assert_cardinality(samples))."
+        )
+    shape, lock = spec[0].shape, threading.Lock()
+    if not shape.is_fully_defined():
+        with one_line_errors():
+            shape = next(iter(dataset))[0].shape
+    labels = np.full(size, UNREAD)
+    parts, number, images = None, -1, None  # where reading is
+
+    def read_part(wanted):
+        nonlocal parts, number, images
+        if parts is None or wanted < number:
+            parts, number = dataset.batch(TOGETHER).as_numpy_iterator(), -1
+        while number < wanted:
+            (images, found), number = next(parts), number + 1
+            labels[number * TOGETHER :][: len(found)] = found
+        return images
+
+    def read(places):
+        result, numbers = np.empty((len(places), *shape), "uint8"), places // TOGETHER
+        with lock, one_line_errors():
+            for each in np.unique(numbers):
+                result[numbers == each] = read_part(each)[places[numbers == each] % TOGETHER]
+        return result
+
+    samples = Samples(labels, shape, read)
+    samples.in_order = True
+    return samples
+
+
+def read_rows(read, shape, *items):
+    """Returns the images that a function reads from each of some items, on all cores."""
+    items = list(zip(*items, strict=True))
+    images = np.empty((len(items), *shape), "uint8")
+
+    def fill(row):
+        images[row] = read(*items[row])
+
+    for _ in POOL.map(fill, range(len(items))):
+        pass
+    return images
+
+
+def read_windows(images, windows, shape):
+    """Returns windows of images, scaled to a shape."""
+
+    def cut(image, window):
+        return read_image(image, shape, window=window)
+
+    return read_rows(cut, shape, images, windows)
+
+
+def to_colour(images):
+    """Returns images of three channels, from one."""
+    return images.repeat(3, axis=-1)
+
+
+def to_grey(images):
+    """Returns images of one channel, from three, as Pillow weighs them."""
+    result = np.empty((*images.shape[:-1], 1), "uint8")
+    # One by one, because integers are four times as large.
+    for image, grey in zip(images, result, strict=True):
+        grey[..., 0] = (image @ GREY + 2**15) >> 16
+    return result
