@@ -11,8 +11,6 @@ import warnings
 
 LONGEST = 2000  # characters of a message
 
-REPAIR = "Remove what cannot be read, or repair it."
-
 # As PyTorch, TensorFlow, ONNX Runtime and C++ report it.
 _OUT_OF_MEMORY = re.compile(
     r"(not enough|can't allocate|failed to allocate) memory|out of memory|OOM when|bad_alloc", re.I

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from keras_gmlp.data.images.read_image import read_image
-from keras_gmlp.utils.errors import REPAIR, one_line_errors
+from keras_gmlp.utils.errors import one_line_errors
 from keras_gmlp.utils.progress import ProgressBar
 
 MEMORY_LIMIT = 4 * 2**30  # bytes of a set's pixels that stay in memory; larger sets stream
@@ -217,7 +217,7 @@ def from_files(files, shape, **preparation):
         try:
             return read_image(path, shape, window=window, **preparation)
         except ValueError as error:
-            raise ValueError(f"{error} {REPAIR}") from None
+            raise ValueError(f"{error} Remove the file, or repair it.") from None
 
     # With the fit crop windows are parts of the whole file, and otherwise of the scaled image.
     read = functools.partial(read_rows, read_file, shape)
