@@ -167,7 +167,7 @@ def test_run_of_a_folder_decodes_each_image_once(tmp_path, monkeypatch):
         read.append(path)
         return read_image(path, *arguments, **options)
 
-    monkeypatch.setattr("keras_gmlp.data.images.folder.read_image", read_and_count)
+    monkeypatch.setattr("keras_gmlp.data.images.samples.read_image", read_and_count)
     for number in range(40):
         path = tmp_path / "photos" / "ab"[number % 2] / f"{number}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
