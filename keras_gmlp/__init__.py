@@ -13,7 +13,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submodules=[module.name for module in pkgutil.iter_modules(__path__)],
     submod_attrs={
-        "inference.loading": ["load"],
         "models.convnet": ["ConvNet"],
         "models.image_families": [
             "EAMLP",
@@ -35,6 +34,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "training.train": ["train"],
         "runs.finetuning": ["finetune"],
         "runs.settings": ["RunSettings"],
+        "weights.loading": ["load"],
         "weights.pretrained": ["build"],
     },
 )

@@ -137,7 +137,7 @@ def quiet():
 
 def load_model(source, features=False, **options):
     """Loads a model of images or texts; None is the included image model."""
-    from keras_gmlp.inference.loading import load
+    from keras_gmlp.weights.loading import load
 
     path, _ = find_model(source or DEFAULT_BACKBONE, FEATURES_FIRST if features else KINDS)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # without TensorFlow's notes
