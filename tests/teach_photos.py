@@ -9,6 +9,7 @@ others. Prints the accuracy of each pair.
 
 import argparse
 import itertools
+import os
 import random
 import shutil
 import sys
@@ -18,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from web_page import BYTES, as_text, open_browser, open_page, serve_models
 
-from keras_gmlp.inspection.pictures import list_pictures
+from keras_gmlp.data.images.folder import list_images
 from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
 from keras_gmlp.utils.sources import FEATURES_FIRST, find_model
 
@@ -70,8 +71,10 @@ def measure_pairs(root, model=DEFAULT_BACKBONE, seed=0):
 
 def draw_photos(root, seed):
     """Returns the paths of photographs by class, first those to teach."""
-    pictures, labels = list_pictures(Path(root))
-    chosen = {label: sorted(p.path for p in pictures if p.label == label) for label in labels}
+    labels, pairs, *_ = list_images(Path(root))
+    chosen = {label: [] for label in labels}
+    for path, index in pairs:
+        chosen[labels[index]].append(Path(os.fsdecode(path)))
     for label, paths in chosen.items():
         if len(paths) <= TAUGHT:
             raise ValueError(f"{label} has {len(paths)} photographs; expected more than {TAUGHT}.")

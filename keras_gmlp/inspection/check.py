@@ -2,12 +2,16 @@
 
 import collections
 import dataclasses
+import os
 from pathlib import Path
 
 import numpy as np
 
 from keras_gmlp.data.images.find_images import HEIC_ADVICE, is_image_file
+from keras_gmlp.data.images.folder import choose_split, class_names, find_splits, list_folders
+from keras_gmlp.data.images.label_sets import refuse_several
 from keras_gmlp.data.images.read_image import read_image
+from keras_gmlp.data.images.table import is_table, list_table
 from keras_gmlp.inspection.label_errors import (
     FOLDS,
     can_judge,
@@ -16,10 +20,10 @@ from keras_gmlp.inspection.label_errors import (
     thumbnail_features,
 )
 from keras_gmlp.inspection.near_duplicates import find_equal_pixels, find_near_duplicates
-from keras_gmlp.inspection.pictures import list_pictures, list_rest
 from keras_gmlp.utils.csv_tables import write_table
 from keras_gmlp.utils.errors import printable
-from keras_gmlp.utils.inputs import HEIC
+from keras_gmlp.utils.inputs import HEIC, list_visible_files
+from keras_gmlp.utils.labels import clean_label, find_alike
 from keras_gmlp.utils.progress import map_in_threads
 
 SIDE = 32  # of the thumbnails, in pixels
@@ -29,6 +33,15 @@ KINDS = (
     *("unreadable", "left out", "exact duplicate", "near duplicate", "empty class"),
     *("alike classes", "few pictures", "imbalance", "label"),
 )
+
+
+@dataclasses.dataclass(frozen=True)
+class Picture:
+    """An image file in a folder of class folders, or in a table."""
+
+    path: Path
+    label: str
+    split: str  # "train", or the name of the split that it is held out for
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,7 +89,7 @@ def check_folder(root, min_images=10, embed=None):
         root: Path of a folder of class folders, or of a table, as `data.load` takes it.
         min_images: Smallest number of readable pictures of a class that is not reported.
         embed: Function from paths to features `(pictures, features)`, by which labels are judged;
-            see `inference.similarity.embed_all`. Defaults to colours and edges of the thumbnails.
+            see `inference.embed`. Defaults to colours and edges of the thumbnails.
 
     Returns:
         A `Report`.
@@ -86,34 +99,70 @@ def check_folder(root, min_images=10, embed=None):
         ImportError: If scikit-learn is not installed.
     """
     root = Path(root)
-    listed, labels = list_pictures(root)
-    others, empty, alike = list_rest(root, listed, labels)
+    listed, labels, findings = _list_table(root) if is_table(root) else _list_folders(root)
+    ignored = sum(found.finding == "left out" for found in findings)
     thumbnails, reasons = _read_thumbnails(listed)
-    findings = [
+    findings += [
         Finding(listed[i].path, listed[i].label, "unreadable", note=reason)
         for i, reason in reasons.items()
     ]
-    for path in sorted(others):
-        note = "in no class folder" if is_image_file(path) else "not an image that is read"
-        note = HEIC_ADVICE if path.suffix.lower() in HEIC else note
-        findings.append(Finding(path, "", "left out", note=note))
     kept = [i for i in range(len(listed)) if i not in reasons]
     # Training pictures first: a pair then names the copy that is held out.
     kept.sort(key=lambda i: listed[i].split != "train")
     pictures, thumbnails = [listed[i] for i in kept], thumbnails[kept]
     findings += _find_copies(pictures, thumbnails)
-    findings += [
-        Finding(folder, folder.name, "empty class", note="training would stop at this folder")
-        for folder in empty
-    ]
-    findings += [
-        Finding(path, path.name, "alike classes", other, note="the same name, or nearly")
-        for path, other in alike.items()
-    ]
     present = sorted({picture.label for picture in listed})
     findings += _find_small_classes(root, pictures, present, min_images)
     suspects, accuracy, judged = _find_suspects(pictures, thumbnails, embed)
-    return Report(len(listed), len(labels), len(others), findings + suspects, accuracy, judged)
+    findings = sorted(findings + suspects, key=lambda found: KINDS.index(found.finding))
+    return Report(len(listed), len(labels), ignored, findings, accuracy, judged)
+
+
+def _list_table(path):
+    """Returns the pictures in a table, the class names, and the findings on these."""
+    labels, splits, label_sets = list_table(path)
+    refuse_several(path, label_sets)
+    pictures = [
+        Picture(Path(os.fsdecode(file)), labels[index], split or choose_split(place))
+        for split, classes in splits.items()
+        for files in classes
+        for place, (file, index) in enumerate(files)
+    ]
+    return pictures, labels, _find_alike(path, labels)
+
+
+def _list_folders(root):
+    """Returns for a folder of class folders what `_list_table` does."""
+    splits = find_splits(root)
+    labels = class_names(splits.get("train", root))
+    pictures, findings, files = [], [], set(list_visible_files(root))
+    for split, folder in (splits or {"": root}).items():
+        names = list_folders(folder)
+        findings += _find_alike(folder, names)
+        for name in names:
+            own = list_visible_files(folder / name)
+            images = list(filter(is_image_file, own))
+            files.update(own)  # of a link to a folder, too
+            pictures += [
+                Picture(path, clean_label(name), split or choose_split(place))
+                for place, path in enumerate(images)
+            ]
+            if not images:
+                note = "training would stop at this folder"
+                findings.append(Finding(folder / name, name, "empty class", note=note))
+    for path in sorted(files - {picture.path for picture in pictures}):
+        note = "in no class folder" if is_image_file(path) else "not an image that is read"
+        note = HEIC_ADVICE if path.suffix.lower() in HEIC else note
+        findings.append(Finding(path, "", "left out", note=note))
+    return pictures, {*labels, *(picture.label for picture in pictures)}, findings
+
+
+def _find_alike(folder, names):
+    note = "the same name, or nearly"
+    return [
+        Finding(folder / name, name, "alike classes", other, note=note)
+        for name, other in find_alike(names).items()
+    ]
 
 
 def write_findings(findings, path):

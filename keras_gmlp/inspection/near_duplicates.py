@@ -1,18 +1,13 @@
 """Pictures that show the same: equal pixels, or scaled, compressed, cropped, brightened copies."""
 
 import collections
-import contextlib
-import functools
 import hashlib
-import os
-import time
 
 import numpy as np
 
 from keras_gmlp.data.images.read_image import read_pixels
 from keras_gmlp.utils.environment import require
-from keras_gmlp.utils.files import hash_file
-from keras_gmlp.utils.progress import ProgressBar, map_in_threads
+from keras_gmlp.utils.progress import map_in_threads
 
 NEIGHBOURS = 20  # pictures that each picture is compared with
 COPY = 0.33  # largest difference of a copy
@@ -20,7 +15,6 @@ STANDS_OUT = 0.45  # largest difference of a copy, relative to that of the usual
 SAME = 0.05  # difference up to which pictures are copies, whatever their neighbours are
 APART = 0.8  # largest distance of the coarse contents of copies; colours differ more
 FLAT = 2.0  # standard deviation of the grey levels below which a picture shows nothing
-PATIENCE = 20.0  # seconds to search for equal files
 
 # What is cut off at both ends of a side, as shares.
 CUTS = ((0, 0), (0, 0.05), (0.05, 0), (0.025, 0.025), (0, 0.025), (0.025, 0))
@@ -159,28 +153,8 @@ def find_equal_texts(data):
     return [text for text in data.test.texts if text in known]
 
 
-def find_equal_files(data, patience=PATIENCE):
-    """Returns the files of test images that are equal to one of a training image, with that."""
-    end = time.monotonic() + patience
-    train, test = (map(os.fsdecode, getattr(s, "paths", ())) for s in (data.train, data.test))
-    by_size = collections.defaultdict(list)
-    for path in test:
-        by_size[_if_readable(os.path.getsize, path)].append(path)
-    by_size.pop(None, None)
-    digest, found = functools.cache(functools.partial(_if_readable, hash_file)), {}
-    with ProgressBar("comparing training and test images", len(data.train)) as progress:
-        for number, path in enumerate(train):
-            if time.monotonic() > end:
-                break
-            progress.show(number)
-            same = by_size.get(_if_readable(os.path.getsize, path))
-            own = same and digest(path)
-            found.update((p, path) for p in same or () if own and digest(p) == own)
-    return found
-
-
-def _if_readable(function, path):
-    """Returns what a function of a file does; `None` if it cannot read it: reported later."""
-    with contextlib.suppress(OSError):
-        return function(path)
-    return None
+def find_equal_files(samples):
+    """Returns the test images whose file is a training image's, too, each with that one."""
+    files = [sample for sample in samples if sample.name and sample.hash]  # those that were read
+    train = {sample.hash: sample.name for sample in files if sample.split == "train"}
+    return {s.name: train[s.hash] for s in files if s.split == "test" and s.hash in train}

@@ -52,10 +52,10 @@ def list_runs(options):
 
 def warn_of_data(run):
     """Prints a line if test images are for training, too."""
+    from keras_gmlp.data.run_folder import record_samples
     from keras_gmlp.inspection.near_duplicates import find_equal_files
 
-    found = find_equal_files(run.data)
-    if found:
+    if found := find_equal_files(record_samples(run.data)):
         copy, original = map(printable, next(iter(found.items())))
         warn_of_copies("train", "images", found, run.data.test, f"{copy} is {original}")
 

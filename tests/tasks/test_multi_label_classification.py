@@ -15,7 +15,7 @@ from keras_gmlp import data
 from keras_gmlp.data.images import samples
 from keras_gmlp.export.verify import export_run
 from keras_gmlp.inference import images as inference
-from keras_gmlp.inspection.pictures import list_pictures
+from keras_gmlp.inspection.check import check_folder
 from keras_gmlp.objectives.metrics import MeanAveragePrecision, choose_thresholds
 from keras_gmlp.tasks.image_classification import ImageClassification
 from keras_gmlp.tasks.multi_label_classification import MultiLabelClassification
@@ -185,7 +185,7 @@ def test_card_with_other_thresholds(tmp_path):
 @pytest.mark.once
 def test_what_several_labels_do_not_allow(table):
     opened = data.load(table, (8, 8))
-    for refuse in (lambda: data.make_folds(opened), lambda: list_pictures(table)):
+    for refuse in (lambda: data.make_folds(opened), lambda: check_folder(table)):
         with pytest.raises(ValueError, match="any number of labels"):
             refuse()
     with pytest.raises(ValueError, match="one label"):
