@@ -43,7 +43,7 @@ _MODULES = {
     "tasks.masked_lm": ["MaskedLM"],
     "tasks.text_classification": ["TextClassification"],
     "weights.bert": ["load_bert"],
-    "inference.similarity": ["embed_texts", "find_similar_texts"],
+    "inference.similarity": ["embed", "find_similar"],
     "inference.text": ["TextModel", "from_keras", "load"],
 }
 _PLACES = {name: module for module, names in _MODULES.items() for name in names}

@@ -160,7 +160,7 @@ def test_filling_example(workspace):
 def test_similar_texts_example(workspace):
     names = run("docs/guides/text.md", 1)
     query, notes = "lunch after rowing by the coast", names["notes"]
-    found = names["text"].find_similar_texts(names["model"], query, notes)
+    found = names["text"].find_similar(names["model"], query, notes)
     assert [place for place, _ in found] == [0, 1]
 
 

@@ -7,7 +7,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "images": ["Classifier", "from_keras", "load", "load_model"],
-        "similarity": ["find_similar"],
+        "similarity": ["embed", "find_similar"],
         "text": ["TextModel"],
     },
 )

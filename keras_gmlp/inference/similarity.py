@@ -1,5 +1,6 @@
 """Finds images and texts by the vectors of a model; a `.tflite` file requires no Keras."""
 
+import functools
 import os
 import threading
 
@@ -9,7 +10,7 @@ from keras_gmlp.data.text.tokenizer import encode_rows
 from keras_gmlp.inference.opening import FEATURES_SIGNATURE, open_keras
 from keras_gmlp.models.saved import require_finite
 from keras_gmlp.tasks.text_model import TextModel
-from keras_gmlp.utils.errors import check_text, printable
+from keras_gmlp.utils.errors import check_text
 from keras_gmlp.utils.parsers import open_interpreter
 from keras_gmlp.utils.progress import map_in_threads
 
@@ -51,29 +52,62 @@ def make_embedder(classifier):
     return embed
 
 
-def embed_texts(model, texts):
-    """Returns the vector of a text: the mean of its encoded tokens.
+def embed(model, samples, report=None):
+    """Returns the vectors of images, which the head of their classifier gets, or of texts.
 
-    Texts that share words or topics have similar vectors; compare them by the cosine. If texts are
-    longer than the model, it warns once, with their number.
+    The vector of a text is the mean of its encoded tokens. Similar images, and texts that share
+    words or topics, have similar vectors; compare them by the cosine. If texts are longer than the
+    model, it warns once, with their number.
 
     Args:
-        model: A `TextModel`, as `text.load` opens it: a `.keras` file, or a `.tflite` file that
+        model: A `Classifier` or a `TextModel`, of a `.keras` file, or of a `.tflite` file that
             `apps/export.py RUN --formats features` wrote.
-        texts: A text, or several, in a list for example.
+        samples: Images as `Classifier.read` takes them, or texts, a list; or one path or text.
+        report: Function that receives the error of each image that cannot be read, whose vector is
+            then 0. Defaults to raising it.
 
     Returns:
-        float32 `(dim,)`, or `(texts, dim)` for a list.
+        float32 `(samples, dim)`, or `(dim,)` of one path or text.
 
     Raises:
-        ValueError: If a text is empty or not a string, there is none, the file has no features or
-            the vectors are NaN. One line.
+        ValueError: If there is no sample, a text is empty or not a string, an image cannot be read,
+            the file has no features or the vectors are NaN. One line.
     """
-    if isinstance(texts, str):
-        return embed_texts(model, [texts])[0]
-    texts = list(texts)
-    if not texts:
-        raise ValueError("received no texts; expected at least one.")
+    if isinstance(samples, str):
+        return embed(model, [samples], report)[0]
+    samples, run = list(samples), make_embedder(model)
+    if not samples:
+        raise ValueError("received no images or texts; expected at least one.")
+    if isinstance(model, TextModel):
+        samples, read, job = _encode(model, samples), lambda ids: ids, "reading texts"
+    else:
+        read, job = functools.partial(_read, model, report), "reading images"
+    rows, vectors, errors = [], [], {}
+    for index, row in enumerate(map_in_threads(read, samples, job)):
+        if isinstance(row, Exception):
+            errors[index], row = row, np.zeros(model.image_shape, "uint8")
+        rows.append(row)
+        if len(rows) == TOGETHER or index + 1 == len(samples):
+            vectors.append(run(np.array(rows)))
+            rows = []
+    vectors = require_finite(np.concatenate(vectors), model.path, "features")
+    vectors[[*errors]] = 0
+    for error in errors.values():
+        report(error)
+    return vectors
+
+
+def _read(classifier, report, image):
+    try:
+        return classifier.read(image)
+    except (ValueError, MemoryError) as error:
+        if report is None:
+            raise
+        return error
+
+
+def _encode(model, texts):
+    """Returns the token ids of texts `(texts, length)`; warns if some were cut."""
     if not all(check_text(text).strip() for text in texts):
         raise ValueError("the text is empty; expected at least a word.")
     ids, cut = encode_rows(model.tokenizer, texts, model.length)
@@ -82,94 +116,37 @@ def embed_texts(model, texts):
             f"texts with more than the {model.length} tokens that the model takes: {cut:,}; the "
             "rest of them was cut."
         )
-    vectors = embed_all(make_embedder(model), lambda row: row, ids, "reading texts")
-    return require_finite(vectors, model.path, "vectors")
+    return ids
 
 
-def find_similar_texts(model, query, texts, top=15):
-    """Finds the texts that are most similar to another, by the cosine between their vectors.
+def find_similar(model, query, samples, top=15, report=None):
+    """Finds the images, or texts, that are most similar to another, by the cosine.
 
     Args:
-        model: See `embed_texts`.
-        query: A text. A copy of it is not left out.
-        texts: Texts to compare, at least one.
-        top: Number of texts to find.
+        model, samples, report: As for `embed`.
+        query: An image or a text. A copy of it is not left out.
+        top: Number of images, or texts, to find.
 
     Returns:
         Pairs `(index, similarity)`, the most similar first. The similarity is in [-1, 1].
 
     Raises:
-        ValueError: See `embed_texts`.
-    """
-    texts = [texts] if isinstance(texts, str) else list(texts)
-    if not texts:
-        raise ValueError("received no texts to compare; expected at least one.")
-    query_vector, *vectors = embed_texts(model, [query, *texts])
-    return list(find_nearest(query_vector, np.array(vectors), top).items())
-
-
-def find_similar(classifier, query, paths, top=15, report=lambda error: None):
-    """Finds the images that are most similar to another, by the cosine between their features.
-
-    Args:
-        classifier: A `Classifier` with features; see `make_embedder`.
-        query: An image file. It is left out of the results.
-        paths: Image files to compare.
-        top: Number of images to find.
-        report: Function that receives the error of each file that cannot be read.
-
-    Returns:
-        Pairs `(path, similarity)`, the most similar first. The similarity is in [-1, 1].
-
-    Raises:
-        ValueError: If the query cannot be read, there is no other image, or the classifier has no
-            features or returns NaN.
+        ValueError: As for `embed`, and if the query cannot be read. One line.
 
     Example:
         >>> from keras_gmlp import inference
         >>> classifier = inference.load("saved_models/gmlp_n4_32-cifar10/model.keras")
-        >>> find_similar(classifier, "docs/cat.jpg", ["docs/seven.png"])[0][0]
-        'docs/seven.png'
+        >>> find_similar(classifier, "docs/cat.jpg", ["docs/seven.png", "docs/cat.jpg"])[0][0]
+        1
     """
-    embed = make_embedder(classifier)
-    classifier.read(query)
-    own, errors = os.path.realpath(query), {}
-    paths = [path for path in paths if os.path.realpath(path) != own]
-    if not paths:
-        raise ValueError(f"{printable(query)}: no other image to compare it with.")
-
-    def read(path):
-        try:
-            return classifier.read(path)
-        except (ValueError, MemoryError) as error:
-            errors[path] = error
-            return np.zeros(classifier.image_shape, "uint8")
-
-    found = embed_all(embed, read, [query, *paths])
-    query_vector, *vectors = require_finite(found, classifier.path, "features")
-    readable = [i for i, path in enumerate(paths) if path not in errors]
-    for path in paths:
-        if path in errors:
-            report(errors[path])
-    nearest = find_nearest(query_vector, np.array(vectors)[readable], top)
-    return [(paths[readable[i]], similarity) for i, similarity in nearest.items()]
-
-
-def embed_all(embed, read, samples, job="reading features"):
-    """Computes the vectors of samples, such as image files, with a progress bar."""
-    rows, chunk = [], []
-    for number, row in enumerate(map_in_threads(read, samples, job), 1):
-        chunk.append(row)
-        if len(chunk) == TOGETHER or number == len(samples):
-            rows.append(embed(np.array(chunk)))
-            chunk = []
-    return np.concatenate(rows)
+    (vector,) = embed(model, [query])
+    return find_nearest(vector, embed(model, samples, report), top)
 
 
 def find_nearest(query, vectors, top):
-    """Finds the vectors that are most similar to another by the cosine of their angle."""
+    """Returns pairs of an index and the cosine, the nearest first; a vector of 0 is none's."""
     lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(query)
     similarities = vectors @ query / np.maximum(lengths, np.finfo("float32").tiny)
     similarities = similarities.clip(-1, 1)  # rounding leaves the interval
-    order = np.argsort(-similarities, kind="stable")[:top]
-    return {int(index): float(similarities[index]) for index in order}
+    order = np.argsort(-similarities, kind="stable")
+    return [(int(i), float(similarities[i])) for i in order if lengths[i]][:top]

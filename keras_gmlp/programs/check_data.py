@@ -47,7 +47,7 @@ exit codes: 0 nothing found, 1 something found, or a failure, 2 wrong usage, 130
 def run(options):
     from keras_gmlp.data.datasets import canonical_name
     from keras_gmlp.data.images.table import is_table
-    from keras_gmlp.inference.similarity import embed_all, make_embedder
+    from keras_gmlp.inference import similarity
     from keras_gmlp.inspection.check import check_folder, write_findings
     from keras_gmlp.inspection.plots import draw_findings
     from keras_gmlp.utils.files import atomic_write, why_missing
@@ -63,7 +63,7 @@ def run(options):
     embed = None
     if model:
         classifier = cli.load_classifier(model, features=True)
-        embed = functools.partial(embed_all, make_embedder(classifier), classifier.read)
+        embed = functools.partial(similarity.embed, classifier)
     report = check_folder(folder, options.min_images, embed)
     files = [options.out / name for name in FILES]
     with atomic_write(files[0]) as findings:  # so that there are both files or none

@@ -46,15 +46,18 @@ def run(options):
     from keras_gmlp.data.images.find_images import find_images
     from keras_gmlp.inference.similarity import find_similar
 
-    paths = find_images(options.data)
+    own = os.path.realpath(options.query)
+    paths = [path for path in find_images(options.data) if os.path.realpath(path) != own]
+    if not paths:
+        raise ValueError(f"{printable(options.query)}: no other image to compare it with.")
     classifier = cli.load_classifier(options.model, features=True)
-    warn = functools.partial(cli.fail, options)
-    pairs = find_similar(classifier, options.query, paths, options.top, warn)
+    report = functools.partial(cli.fail, options)
+    pairs = find_similar(classifier, options.query, paths, options.top, report)
     if options.out:
         from keras_gmlp.inspection.plots import draw_similar
 
-        draw_similar(options.query, pairs, Path(options.out))
-    found = [{"file": str(path), "similarity": round(value, 6)} for path, value in pairs]
+        draw_similar(options.query, [(paths[i], value) for i, value in pairs], Path(options.out))
+    found = [{"file": str(paths[i]), "similarity": round(value, 6)} for i, value in pairs]
     cli.show_result(options, {"query": options.query, "similar": found}, show)
     if options.out and not options.json:
         print(f"to      {options.out}")
@@ -64,7 +67,7 @@ def run_texts(options):
     """Prints the lines of a file that are most similar to a text."""
     from keras_gmlp.data.text.files import read_lines
     from keras_gmlp.inference import text as text_inference
-    from keras_gmlp.inference.similarity import find_similar_texts
+    from keras_gmlp.inference.similarity import find_similar
 
     rows = [found for found in enumerate(read_lines(options.data), 1) if found[1].strip()]
     if not rows:
@@ -73,7 +76,7 @@ def run_texts(options):
     with cli.quiet():
         source, _ = find_model(options.model or DEFAULT_LANGUAGE_MODEL, FEATURES_FIRST)
         model = text_inference.load(source, warn=notes.append)
-    pairs = find_similar_texts(model, options.query, [line for _, line in rows], options.top)
+    pairs = find_similar(model, options.query, [line for _, line in rows], options.top)
     found = [{"line": rows[n][0], "text": rows[n][1], "similarity": round(s, 6)} for n, s in pairs]
     cli.show_result(options, {"query": options.query, "similar": found}, show)
     for line in notes:

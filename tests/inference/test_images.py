@@ -120,7 +120,6 @@ def bare(run, tmp_path):
     return tmp_path / "bare.tflite"
 
 
-@pytest.mark.once
 def test_underscores_are_shown_as_spaces(run, tmp_path, app):
     shutil.copy(run / "model.keras", tmp_path)
     (tmp_path / "labels.txt").write_text("deep_red\ngreen\nblue\n")
