@@ -6,7 +6,7 @@ process that runs Keras on the backend of the converter.
 
 import dataclasses
 import importlib
-import json
+import pickle
 import sys
 import tempfile
 from pathlib import Path
@@ -15,7 +15,6 @@ import keras
 import numpy as np
 
 from keras_gmlp.analysis.explanation import has_exact_maps, map_grid
-from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.export.tflite import convert
 from keras_gmlp.inference.opening import open_keras
 from keras_gmlp.models.folding import to_dense
@@ -42,7 +41,7 @@ class ExportOptions:
     card: dict = dataclasses.field(default_factory=dict)
     calibration: np.ndarray | None = None
     tflite_batch: int = 1
-    tokenizer: Tokenizer | None = None  # of a text model, else `None`, as the next three
+    tokenizer: object = None  # of a text model, else `None`, as the next three
     length: int | None = None
     task: str | None = None
     signature: dict | None = None  # the shape of each input
@@ -221,28 +220,13 @@ def _write(name, model, directory, traces, options):
 
 def _hand_over(backend, model, directory, formats, options):
     """Exports in a child process, which runs this module on another backend."""
-    order = {"directory": str(Path(directory).resolve()), "formats": formats}
-    plain = dataclasses.replace(options, calibration=None, tokenizer=None)
     with tempfile.TemporaryDirectory() as scratch:
-        model.save(Path(scratch) / "model.keras")
-        (Path(scratch) / "order.json").write_text(json.dumps([order, dataclasses.asdict(plain)]))
-        if "tflite_int8" in formats:
-            np.save(Path(scratch) / "calibration.npy", options.calibration)
-        if options.tokenizer is not None:
-            options.tokenizer.save(Path(scratch) / "tokenizer.json")
+        model.save(Path(scratch, "model.keras"))
+        order = Path(directory).resolve(), formats, options
+        Path(scratch, "order.pickle").write_bytes(pickle.dumps(order))
         run_on(backend, "keras_gmlp.export.formats", scratch)
 
 
-def _main(scratch):
-    scratch = Path(scratch)
-    order, options = json.loads((scratch / "order.json").read_text())
-    if (images := scratch / "calibration.npy").exists():
-        options["calibration"] = np.load(images)
-    if (tokenizer := scratch / "tokenizer.json").exists():
-        options["tokenizer"] = Tokenizer.load(tokenizer)
-    model = load_model(scratch / "model.keras", compile=False)
-    write_formats(model, **order, options=ExportOptions(**options))
-
-
 if __name__ == "__main__":
-    _main(sys.argv[1])
+    model = load_model(Path(sys.argv[1], "model.keras"), compile=False)
+    write_formats(model, *pickle.loads(Path(sys.argv[1], "order.pickle").read_bytes()))

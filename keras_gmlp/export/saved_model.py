@@ -57,8 +57,10 @@ def read(file, shape, card):
     size = tf.shape(pixels)[:2]
     wanted = tf.constant([height, width])
     fit, inner = card.get("fit") or "crop", wanted
+    if fit == "pad":  # as `data.images.fits.find_inner_size`
+        tight = tf.argmin(wanted / size)
+        inner = tf.maximum((2 * wanted[tight] * size + size[tight]) // (2 * size[tight]), 1)
     if fit != "crop":
-        inner = _find_inner_size(size, wanted) if fit == "pad" else wanted
         scaled, offset = inner, tf.zeros(2)
     elif card.get("crop"):  # in whole pixels, as published weights were tested
         least = tf.constant([math.floor(side / card["crop"]) for side in (height, width)])
@@ -79,38 +81,21 @@ def read(file, shape, card):
         else:
             start, end = offset / scale, (offset + tf.cast(inner, tf.float64)) / scale
             pixels = _nearest(pixels, start, end, inner)
-        return _pad(pixels, shape)
     scale, offset = tf.cast(scale, tf.float32), tf.cast(offset, tf.float32)
-    pixels = pixels[None]
-    for axis in (1, 0):  # one after the other, each rounded to whole levels, as in Pillow
+    # One after the other, each rounded to whole levels, as in Pillow.
+    for axis in (1, 0) if interpolation in KERNELS else ():
         one = tf.one_hot(axis, 2)
         pixels = tf.raw_ops.ScaleAndTranslate(
-            images=pixels,
-            size=[inner[0] if axis == 0 else tf.shape(pixels)[1], inner[1]],
+            images=pixels[None],
+            size=[inner[0] if axis == 0 else size[0], inner[1]],
             scale=1 + one * (scale - 1),
             translation=-offset * one,
             kernel_type=KERNELS[interpolation],
             antialias=True,
         )
-        pixels = tf.clip_by_value(tf.round(pixels), 0, 255)
-    return _pad(pixels[0], shape)
-
-
-def _find_inner_size(size, target):
-    """Returns what `data.images.fits.find_inner_size` does, a tensor."""
-    import tensorflow as tf
-
-    tight = tf.argmin(target / size)
-    inner = (2 * target[tight] * size + size[tight]) // (2 * size[tight])
-    return tf.maximum(inner, 1)
-
-
-def _pad(pixels, shape):
-    """Returns pixels around the centre of an image `(height, width, channels)`, on black."""
-    import tensorflow as tf
-
-    top, left = tf.unstack((shape[:2] - tf.shape(pixels)[:2]) // 2)
-    return tf.ensure_shape(tf.image.pad_to_bounding_box(pixels, top, left, *shape[:2]), shape)
+        pixels = tf.clip_by_value(tf.round(pixels[0]), 0, 255)
+    top, left = tf.unstack((wanted - inner) // 2)  # on black
+    return tf.ensure_shape(tf.image.pad_to_bounding_box(pixels, top, left, height, width), shape)
 
 
 def _nearest(pixels, start, end, counts):

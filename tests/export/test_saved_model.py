@@ -1,5 +1,6 @@
 """The SavedModel's signature for image files, against how Python reads them."""
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -9,9 +10,9 @@ from random_models import random_model
 
 from keras_gmlp.data.images.read_image import read_image
 from keras_gmlp.export.formats import export
-from keras_gmlp.export.saved_model import read
+from keras_gmlp.export.saved_model import read, write_saved_model
 
-SIZES = [(16, 16), (40, 31), (9, 50), (100, 70), (5, 7), (110, 220)]
+SIZES = [(16, 16), (40, 31), (9, 50), (5, 7)]
 
 
 def photo(size, mode="RGB"):
@@ -55,8 +56,7 @@ def difference(path):
     return np.abs(found - read_image(path, (16, 12, 3)).astype("float32")).max()
 
 
-@pytest.mark.parametrize("suffix", ["jpg", "png"])
-@pytest.mark.parametrize("endian", "<>")
+@pytest.mark.parametrize(("suffix", "endian"), [("jpg", "<"), ("png", ">")])
 def test_exif_orientation(tmp_path, suffix, endian):
     path, exif = tmp_path / f"phone.{suffix}", Image.Exif()
     exif[0x110] = "model of the phone"
@@ -95,7 +95,7 @@ def test_only_jpeg_and_png_are_decoded(tmp_path):
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
-    model = random_model("gmlp")
+    model = random_model("gmlp", depth=1)
     path = tmp_path_factory.mktemp("serving")
     return model, export(model, path, ["saved_model"], list("abcde"))["saved_model"]
 
@@ -120,10 +120,11 @@ def test_files_of_any_size_in_one_batch(exported, tmp_path):
 
 
 def test_several_labels_have_probabilities_of_their_own(tmp_path):
-    card = {"thresholds": [0.5] * 5}
-    path = export(random_model("gmlp"), tmp_path, ["saved_model"], list("abcde"), card)
-    serve = tf.saved_model.load(str(path["saved_model"])).signatures["serving_default"]
-    answer = serve(image=tf.random.uniform((2, 16, 16, 3), 0, 255, seed=0))
+    image = keras.Input((4, 4, 3))
+    model = keras.Model(image, keras.layers.Dense(5)(keras.layers.Flatten()(image)))
+    write_saved_model(model, tmp_path / "saved_model", None, {"thresholds": [0.5] * 5})
+    serve = tf.saved_model.load(str(tmp_path / "saved_model")).signatures["serving_default"]
+    answer = serve(image=tf.random.uniform((2, 4, 4, 3), 0, 1, seed=0))
     np.testing.assert_allclose(answer["probabilities"], tf.sigmoid(answer["logits"]), atol=1e-6)
 
 
