@@ -7,16 +7,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "label_scores": ["LabelPredictions"],
-        "images": [
-            "Predictions",
-            "calibration_error",
-            "evaluate",
-            "report",
-            "score",
-            "write_predictions",
-            "write_report",
-        ],
-        "text": ["evaluate_texts"],
+        "scoring": ["Predictions", "calibration_error", "evaluate", "write_report"],
         "calibration": ["calibrate_run"],
         "labelled": ["LabelledImages"],
     },

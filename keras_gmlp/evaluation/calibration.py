@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.data.images.folder import OTHER, open_other
+from keras_gmlp.data.images.folder import open_other
 from keras_gmlp.data.images.label_sets import refuse_several
 from keras_gmlp.data.run_folder import Run
-from keras_gmlp.evaluation.images import no_known_class, read_logits
-from keras_gmlp.evaluation.labelled import BATCH, LabelledImages
+from keras_gmlp.evaluation.labelled import LabelledImages
+from keras_gmlp.evaluation.scoring import read_logits
 from keras_gmlp.inference import images as inference
 from keras_gmlp.inference import text as texts_inference
 from keras_gmlp.inference.card_update import find_models, read_any_card, update_card
@@ -78,8 +78,9 @@ def calibrate_run(directory, data=None, split=None, reject=0.05, data_dir=None):
         cards = {path: read_any_card(path) for path in files}
         task = find_task(cards[files[0]].get("task"))
         metrics = Run(directory).metrics
-        measure = _measure_texts if task.domain == "texts" else _measure_images
-        result = measure(directory, data, split, data_dir, reject)
+        read = _read_texts if task.domain == "texts" else _read_images
+        described, logits, labels, others = read(directory, data, split, data_dir)
+        result = described | _fit(logits, labels, others, reject)
         entries = {name: result.get(name) for name in (TEMPERATURE, THRESHOLD)}
         for path, card in cards.items():
             if card.get("output") != "probabilities":
@@ -104,101 +105,61 @@ def find_outdated(directory):
     return outdated
 
 
-def _refuse_own(name, own, split):
-    """Raises a `ValueError` if data are all of the run's own."""
-    if own and split == "all":
+def _refuse_trained(name, own, split):
+    if own and split in ("train", "all"):
         raise ValueError(
             f"{printable(name)}: the run was trained on some of these data; give --split "
             "validation or test, or other data with --data."
         )
 
 
-def _open_images(directory, data, split, data_dir):
-    name, own, division = Run(directory).data(data, split)
-    _refuse_own(name, own, split)
-    split = split or ("validation" if own else "all")
-    try:
-        images = LabelledImages(name, split, data_dir, **division)
-    except ValueError:
-        roles = (division.get("roles") or {}).values()
-        if not own or split != "validation" or "validation" in (*division.get("parts", ()), *roles):
-            raise
-        place = directory if data is None else printable(data)
-        raise ValueError(
-            f"{place}: the run held none of its images out for validation; give images that it was "
-            "not trained on with --data, --split test, or train it again with --validation 0.2."
-        ) from None
-    refuse_several(name, images.label_rows)
-    return images
-
-
-def _measure_images(directory, data, split, data_dir, reject):
-    """Fits both values to images and returns the result of `calibrate_run`."""
+def _read_images(directory, data, split, data_dir):
+    """Returns what the images are, their logits and classes, and logits of other pictures."""
     classifier = inference.load(find_model(directory, ("keras",))[0])
     if classifier.thresholds is not None:
-        raise ValueError(
-            f"{directory}: gives any number of labels for an image, by thresholds; calibration "
-            "requires a model that gives one."
-        )
-    images = _open_images(directory, data, split, data_dir)
+        raise ValueError(f"{directory}: gives any number of labels; calibration requires one.")
+    name, own, division = Run(directory).data(data, split)
+    _refuse_trained(name, own, split)
+    split = split or ("validation" if own else "all")
+    images = LabelledImages(name, split, data_dir, **division)
+    refuse_several(name, images.label_rows)
     known = match_classes([classifier], images.labels, images.name)
     scorer = ClassScorer(classifier.labels, images.labels, known)
-    batches = images.batches(classifier)
-    found = _read_logits(classifier, batches, len(images), scorer.used, images.split)
-    if not found:
-        raise ValueError(no_known_class(images))
-    logits, labels = found[0], scorer.places[found[1]]
-    result = {"data": images.name, "split": images.split, "images": len(labels)}
-    result |= _fit(logits, labels, reject)
+    found = read_logits(classifier, images, scorer.used, f"reading {split} images")
+    logits, labels = map(np.concatenate, zip(*((a, b) for a, _, b, _ in found), strict=True))
+    described = {"data": images.name, "split": split, "images": len(labels)}
     folder = Path(os.path.expanduser(images.name))
-    other = open_other(folder, classifier.image_shape, **classifier.preparation)
-    if not other:
-        return result
-    from sklearn.metrics import roc_auc_score
-
-    batches, used = other.batches(BATCH), np.ones(1, bool)
-    others, _ = _read_logits(classifier, batches, len(other), used, OTHER)
-    scores = energies(np.concatenate([logits, others]), result[TEMPERATURE])
-    is_other = np.arange(len(scores)) >= len(logits)
-    result["other_images"] = len(others)
-    if reject is not None:
-        fitted = result[TEMPERATURE], result[THRESHOLD]
-        result["other_rejected"] = _share_rejected(*fitted, others)
-    return {**result, "auroc": round_score(roc_auc_score(is_other, scores))}
+    other, others = open_other(folder, classifier.image_shape, **classifier.preparation), None
+    if other:
+        others = np.concatenate([*map(classifier.logits, other.stream())])
+    return described, logits.astype("float64"), scorer.places[labels], others
 
 
-def _measure_texts(directory, data, split, data_dir, reject):
-    """Fits both values to texts and returns the result of `calibrate_run`."""
+def _read_texts(directory, data, split, data_dir):
+    """Returns for texts what `_read_images` does."""
     model = texts_inference.load(directory)
     task = find_task(model.task)
     if task.logits_rank != 2:
         raise ValueError(f"{directory}: {task.kind}; calibration requires a classifier.")
-    if split not in (None, "validation", "test", "all"):
-        raise ValueError(f"split is {split!r}; expected validation, test or all.")
     run = Run(directory)
     source, own = run.texts(data, split, data_dir=data_dir)
-    _refuse_own(source.name, own, split)
-    if split == "validation" and not own:
-        raise ValueError(
-            f"{printable(source.name)}: not the data of the run, so that none of its texts are "
-            "held out; give --split test or --split all."
-        )
+    _refuse_trained(source.name, own, split)
     if own and split in (None, "validation"):
         settings = run.settings
         if not (settings.get("hold_out") or settings.get("validation")):
             raise ValueError(
-                f"{directory}: held no texts out; give labelled texts that it was not trained on "
-                "with --data FILE, --split test, or train it again with --validation 0.1."
+                f"{directory}: held no texts out; give others with --data FILE, --split test, or "
+                "train it again with --validation 0.1."
             )
         # Held-out texts replace the test texts.
         split = "validation" if settings.get("validation") else "test"
     samples, chosen = task.load_samples([model], source, split)
     texts, logits, scorer, _ = task.read_logits(model, samples)
-    result = {"data": source.name, "split": chosen["split"], "texts": len(texts)}
-    return {**result, **_fit(logits.astype("float64"), scorer.places[texts.labels], reject)}
+    described = {"data": source.name, "split": chosen["split"], "texts": len(texts)}
+    return described, logits.astype("float64"), scorer.places[texts.labels], None
 
 
-def _fit(logits, labels, reject):
+def _fit(logits, labels, others, reject):
     """Fits temperature and threshold; returns these entries of the result of `calibrate_run`."""
     temperature = fit_temperature(logits, labels)
     correct = logits.argmax(axis=-1) == labels
@@ -207,19 +168,18 @@ def _fit(logits, labels, reject):
         probabilities = Confidence(divisor).probabilities(logits).max(axis=-1)
         errors[name] = calibration_error(probabilities, correct)
     result |= round_scores(errors)
-    if reject is None:
+    if reject is not None:
+        threshold = fit_threshold(logits, temperature, reject)
+        confidence = Confidence(temperature, threshold)
+        rejected = round_score(np.mean(~confidence.is_known(logits)))
+        result |= {THRESHOLD: threshold, "reject": reject, "rejected": rejected}
+    if others is None:
         return result
-    threshold = fit_threshold(logits, temperature, reject)
-    rejected = _share_rejected(temperature, threshold, logits)
-    return {**result, THRESHOLD: threshold, "reject": reject, "rejected": rejected}
+    from sklearn.metrics import roc_auc_score
 
-
-def _share_rejected(temperature, threshold, logits):
-    return round_score(np.mean(~Confidence(temperature, threshold).is_known(logits)))
-
-
-def _read_logits(classifier, batches, total, used, split):
-    """Returns float64 logits and class indices of the images of used classes, a pair, or none."""
-    parts = read_logits(classifier, batches, total, used, f"reading {split} images")
-    pairs = [(logits.astype("float64"), indices) for logits, _, indices, _ in parts]
-    return [np.concatenate(arrays) for arrays in zip(*pairs, strict=True)]
+    scores = energies(np.concatenate([logits, others]), temperature)
+    is_other = np.arange(len(scores)) >= len(logits)
+    result |= {"other_images": len(others), "auroc": round_score(roc_auc_score(is_other, scores))}
+    if reject is not None:
+        result["other_rejected"] = round_score(np.mean(~confidence.is_known(others)))
+    return result

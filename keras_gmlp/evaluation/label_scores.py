@@ -19,6 +19,7 @@ class LabelPredictions:
         probabilities: Probability of each label, `(images, labels)`.
         thresholds: Least probability of a label that the model gives, `(labels,)`.
         left_out: Further labels of the model, with which the images are not compared.
+        errors: Pairs of an index and the uint8 image: those with the largest error of a label.
     """
 
     names: tuple[str, ...]
@@ -27,6 +28,7 @@ class LabelPredictions:
     probabilities: np.ndarray
     thresholds: np.ndarray
     left_out: tuple[str, ...] = ()
+    errors: list = ()
 
     @property
     def classes(self):

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from keras_gmlp.data.datasets import canonical_name, holds_files, load
-from keras_gmlp.data.images.folder import list_images
+from keras_gmlp.data.images.folder import CHOOSE, list_images
 from keras_gmlp.data.images.label_sets import make_rows
 from keras_gmlp.data.images.samples import from_files
 from keras_gmlp.data.validation import divide_training
@@ -97,5 +97,5 @@ class LabelledImages:
         if self.split == "all":
             return [splits[name] for name in SPLITS if name in splits]
         if self.split not in splits:
-            raise ValueError(f"{printable(self.name)}: has no validation images.")
+            raise ValueError(f"{printable(self.name)}: has no validation images. {CHOOSE}")
         return [splits[self.split]]

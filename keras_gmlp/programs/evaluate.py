@@ -79,8 +79,9 @@ def check_outputs(options, *inputs):
 def run(options):
     from keras_gmlp.data.datasets import holds_files
     from keras_gmlp.data.run_folder import Run
-    from keras_gmlp.evaluation import images as evaluation
     from keras_gmlp.evaluation.labelled import LabelledImages
+    from keras_gmlp.evaluation.scoring import evaluate, write_report
+    from keras_gmlp.utils.csv_tables import write_table
 
     if not (Path(options.data).exists() or options.data == "digits"):
         cli.import_tensorflow()  # which the search for a data set by name imports
@@ -98,8 +99,9 @@ def run(options):
     classifiers = [cli.load_classifier(model) for model in options.models]
     if options.out:  # here, so that a useless path fails before the work
         Path(options.out).mkdir(parents=True, exist_ok=True)
-    results, errors = zip(*evaluation.evaluate(classifiers, images), strict=True)
-    report = evaluation.report(options.models, results, images)
+    report, result = evaluate(classifiers, images)
+    for name, row in zip(options.models, report["models"], strict=True):
+        row["model"] = name
     if len(classifiers) > 1:
         with cli.quiet():  # the notes of TensorFlow, if this is the first import of Keras
             from keras_gmlp.inference.latency import measure_latencies
@@ -107,10 +109,10 @@ def run(options):
         for i, row in enumerate(report["models"]):
             row["latency_ms"] = round(1000 * seconds[i], 3)
     if options.csv:
-        evaluation.write_predictions(options.csv, results[0])
+        write_table(options.csv, result.table())
     if options.out:
         with cli.quiet():
-            evaluation.write_report(options.out, report, results[0], errors[0])
+            write_report(options.out, report, result)
     cli.show_result(options, report, functools.partial(show, total=images.total))
 
 

@@ -42,7 +42,7 @@ examples:
 
 SHARES = ("accuracy", "top5_accuracy", "balanced_accuracy", "calibration_error")
 
-HIDDEN = ("classes", "confusion", "model", "cut")
+HIDDEN = ("agreement", "classes", "confusion", "model", "cut")
 
 
 def check(options):
@@ -56,7 +56,8 @@ def run(options):
         Path(options.out).mkdir(parents=True, exist_ok=True)
         require("matplotlib", "a report with pictures", "demo")
     with cli.quiet():
-        from keras_gmlp.evaluation import text as text_evaluation
+        from keras_gmlp.evaluation.scoring import evaluate as score_models
+        from keras_gmlp.evaluation.scoring import write_report
         from keras_gmlp.inference import text as text_inference
         from keras_gmlp.tasks.registry import find_task
 
@@ -66,12 +67,12 @@ def run(options):
     source, split = options.data, None
     if "split" in task.choices:
         source, split = choose_part(options)
-    report, predictions = text_evaluation.evaluate_texts(models, source, split, options.limit)
+    report, predictions = score_models(models, source, split, options.limit)
     for name, row in zip(options.models, report["models"], strict=True):
         row["model"] = name
     if options.out:
         with cli.quiet():
-            text_evaluation.write_text_report(options.out, report, predictions)
+            write_report(options.out, report, predictions)
     cli.show_result(options, report, functools.partial(show, task=task))
 
 

@@ -26,6 +26,8 @@ class Predictions:
         ranks: Number of classes that are more probable than the true one, `(samples,)`.
         known: Whether the model takes each image for one of its classes, `(samples,)`; `None` if
             it is not calibrated.
+        errors: Of images, the worst errors: pairs of an index and the uint8 image. They are the
+            wrong predictions with the highest probability. `None` of texts.
     """
 
     names: tuple[str, ...]
@@ -36,6 +38,7 @@ class Predictions:
     log_likelihoods: np.ndarray
     ranks: np.ndarray
     known: np.ndarray | None = None
+    errors: list | None = None
 
     @property
     def correct(self):
@@ -67,7 +70,21 @@ class Predictions:
             yield sample, true, predicted, f"{probability:.6f}", *map(int, row)
 
     def score(self, samples="images"):
-        """Scores the predictions; see `score`."""
+        """Scores the predictions.
+
+        Args:
+            samples: The key of their number.
+
+        Returns:
+            A dict that JSON can hold: `images` (their number), `accuracy`, `top5_accuracy` (with
+            more than five classes), `balanced_accuracy` (mean recall of the classes with images),
+            `calibration_error` (see `calibration_error`), `log_likelihood` (mean over the images,
+            in nats), `rejected` (share of the images that a calibrated model takes for none of its
+            classes; the other scores count them like any image), `classes` (`label`, `precision`,
+            `recall`, `f1` and `images` of each class with images) and `confusion` (`label`,
+            `prediction` and number of `images` of each pair that occurs). Shares are in [0, 1]; the
+            precision of a class that is never predicted is 0.
+        """
         from sklearn.metrics import precision_recall_fscore_support
 
         present = np.unique(self.labels)
@@ -98,26 +115,6 @@ class Predictions:
             for (true, found), count in zip(pairs, counts, strict=True)
         ]
         return scores
-
-
-def score(result, samples="images"):
-    """Scores predictions of a classifier.
-
-    Args:
-        result: `Predictions` of at least one image, or text.
-        samples: The key of their number.
-
-    Returns:
-        A dict that JSON can hold: `images` (their number), `accuracy`, `top5_accuracy` (with more
-        than five classes), `balanced_accuracy` (mean recall of the classes with images),
-        `calibration_error` (see `calibration_error`), `log_likelihood` (mean over the images, in
-        nats), `rejected` (share of the images that a calibrated model takes for none of its
-        classes; the other scores count them like any image), `classes` (`label`, `precision`,
-        `recall`, `f1` and `images` of each class with images) and `confusion` (`label`,
-        `prediction` and number of `images` of each pair that occurs). Shares are in [0, 1]; the
-        precision of a class that is never predicted is 0.
-    """
-    return result.score(samples)
 
 
 def rank_classes(logits, labels, columns, temperature=1.0):

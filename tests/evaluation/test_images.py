@@ -13,10 +13,9 @@ from read_table import read_table
 
 from keras_gmlp import data
 from keras_gmlp.data.validation import divide_training
-from keras_gmlp.evaluation import images as evaluation
-from keras_gmlp.evaluation import labelled
-from keras_gmlp.evaluation.images import evaluate, report
+from keras_gmlp.evaluation import labelled, scoring
 from keras_gmlp.evaluation.labelled import LabelledImages
+from keras_gmlp.evaluation.scoring import evaluate
 from keras_gmlp.export.formats import export
 from keras_gmlp.programs.shared import cli
 from keras_gmlp.tasks.classifier import Classifier
@@ -80,20 +79,19 @@ def run(app, monkeypatch):
 def test_classes_are_matched_by_name(photos):
     images = LabelledImages(photos, "all")
     assert images.labels == ("blue", "green", "red")
-    results, errors = zip(*evaluate([MODELS["colours"], MODELS["reversed"]], images), strict=True)
-    scores = report(["one", "other"], results, images)
+    scores, result = evaluate([MODELS["colours"], MODELS["reversed"]], images)
     one, other = scores["models"]
     assert one["accuracy"] == other["accuracy"] == pytest.approx(16 / 18, abs=1e-6)
     assert one["balanced_accuracy"] == pytest.approx((4 / 6 + 2) / 3, abs=1e-6)
     assert (one["agreement"], other["agreement"]) == (1, 1)
     assert {"label": "red", "prediction": "green", "images": 1} in one["confusion"]
-    wrong = [results[0].names[index] for index, _ in errors[0]]
+    wrong = [result.names[index] for index, _ in result.errors]
     assert wrong == [str(photos / "red" / "4.png"), str(photos / "red" / "5.png")]  # worst first
-    np.testing.assert_array_equal(errors[0][0][1], np.full((8, 8, 3), HUES["green"]))
+    np.testing.assert_array_equal(result.errors[0][1], np.full((8, 8, 3), HUES["green"]))
 
 
 def test_predictions_by_hand_and_images_that_are_left_out(photos, monkeypatch):
-    ((whole, _),) = evaluate([classifier()], LabelledImages(photos, "all"))
+    _, whole = evaluate([classifier()], LabelledImages(photos, "all"))
     exponential = np.exp(255 / 50)
     right, wrong = exponential / (exponential + 2), 1 / (exponential + 2)
     for name, likelihood in (("0.png", right), ("4.png", wrong)):
@@ -102,14 +100,18 @@ def test_predictions_by_hand_and_images_that_are_left_out(photos, monkeypatch):
         assert whole.log_likelihoods[place] == pytest.approx(np.log(likelihood))
     assert whole.ranks[place] == 1  # blue is as probable as red
     monkeypatch.setattr(labelled, "BATCH", 4)
-    monkeypatch.setattr(evaluation, "WORST", 1)
+    monkeypatch.setattr(scoring, "WORST", 1)
     seen, model = [], classifier(("red", "green"))
     spy = dataclasses.replace(model, logits=lambda x: seen.append(len(x)) or model.logits(x))
-    ((parts, errors),) = evaluate([spy], LabelledImages(photos, "all"))
+    _, parts = evaluate([spy], LabelledImages(photos, "all"))
     assert max(seen) <= 4
     assert list(parts.names) == [name for name in whole.names if "blue" not in Path(name).parts]
     wrong = [name for name, right in zip(parts.names, parts.correct, strict=True) if not right]
-    assert wrong == [parts.names[index] for index, _ in errors] == [str(photos / "red" / "4.png")]
+    assert (
+        wrong
+        == [parts.names[index] for index, _ in parts.errors]
+        == [str(photos / "red" / "4.png")]
+    )
 
 
 def test_card_decides_how_images_are_cut_and_fitted(tmp_path):
@@ -118,7 +120,7 @@ def test_card_decides_how_images_are_cut_and_fitted(tmp_path):
         save(tmp_path / "green" / f"{i}.png", "green")
     images, found = LabelledImages(tmp_path, "all"), []
     for model in (classifier(), classifier(crop=0.25)):
-        found.append(evaluate([model], images)[0][0].correct.mean())
+        found.append(evaluate([model], images)[1].correct.mean())
     assert found == [0.5, 1.0]
     with pytest.raises(ValueError, match="crop"):
         evaluate([classifier("0123", (8, 8, 1), crop=0.25)], LabelledImages("digits"))
@@ -135,7 +137,7 @@ def test_data_set_by_name(part):
     expected = [digits.labels[i] for name in parts for i in data.arrays(digits, name)[1]]
     images = LabelledImages("digits", part)
     assert (len(images), images.total) == (len(expected), 1797)
-    ((result, _),) = evaluate([classifier(tuple("9876543210"), (8, 8, 1))], images)
+    _, result = evaluate([classifier(tuple("9876543210"), (8, 8, 1))], images)
     assert [result.classes[i] for i in result.labels] == expected
     assert result.names[0] == f"{parts[0]}/0"
 

@@ -10,12 +10,11 @@ from read_table import read_table
 from scipy.special import expit
 from sklearn.metrics import average_precision_score
 
-from keras_gmlp.evaluation.images import evaluate, report
 from keras_gmlp.evaluation.label_scores import LabelPredictions
 from keras_gmlp.evaluation.labelled import LabelledImages
+from keras_gmlp.evaluation.scoring import evaluate
 from keras_gmlp.programs.shared import cli
 from keras_gmlp.tasks.classifier import Classifier
-from keras_gmlp.tasks.scores import score
 
 COLOURS = ("red", "green", "blue")
 # Colours of six pictures, and their labels in the table, of which the last two are wrong.
@@ -52,7 +51,7 @@ def table(tmp_path):
 
 def test_predictions_and_scores_by_hand(table):
     images = LabelledImages(table, "all")
-    ((result, errors),) = evaluate([classifier()], images)
+    report, result = evaluate([classifier()], images)
     assert result.labels == images.labels == ("blue", "green", "red")
     assert [Path(name).name for name in result.names] == [f"{i}.png" for i in range(6)]
     truth = [[0, 0, 1], [0, 1, 0], [0, 1, 1], [0, 0, 0], [0, 0, 1], [1, 1, 0]]
@@ -62,11 +61,11 @@ def test_predictions_and_scores_by_hand(table):
     pixels = np.array([colour[::-1] for colour, _ in PICTURES])
     np.testing.assert_allclose(result.probabilities, expit(pixels / 25.5 - 5), atol=1e-6)
     # Of the sixth picture green is wrong by 1 - sigmoid(-5), of the fifth by sigmoid(2.84).
-    assert [index for index, _ in errors] == [5, 4]
-    said = [result.describe(index)[:2] for index, _ in errors]
+    assert [index for index, _ in result.errors] == [5, 4]
+    said = [result.describe(index)[:2] for index, _ in result.errors]
     assert said == [("blue, green", "not green"), ("red", "green")]
-    assert errors[1][1][0, 0].tolist() == [200, 200, 0]
-    scores = score(result)
+    assert result.errors[1][1][0, 0].tolist() == [200, 200, 0]
+    (scores,) = report["models"]
     assert scores["images"] == 6
     assert scores["exact_match"] == round(4 / 6, 6)
     green = scores["classes"][1]
@@ -84,7 +83,7 @@ def test_calibration_error_compares_with_the_share_that_applies():
     truth = np.array([[1, 0], [0, 0], [1, 0], [1, 0]], bool)
     probabilities = np.array([[0.9, 0.1], [0.9, 0.1], [0.9, 0.1], [0.9, 0.1]])
     result = LabelPredictions(("",) * 4, ("a", "b"), truth, probabilities, np.array([0.5, 0.5]))
-    scores = score(result)
+    scores = result.score()
     assert scores["calibration_error"] == pytest.approx((0.15 + 0.1) / 2)  # 0.75 and 0 of a bin
     assert [row["label"] for row in scores["classes"]] == ["a"]  # "b" has no image
 
@@ -92,27 +91,26 @@ def test_calibration_error_compares_with_the_share_that_applies():
 def test_labels_are_matched_by_name_and_thresholds_obeyed(table):
     images = LabelledImages(table, "all")
     models = [classifier(), classifier(("green", "cat", "red"), (0.97, 0.5, 0.5))]
-    (first, _), (second, _) = evaluate(models, images)
+    scores, first = evaluate(models, images)
+    _, second = evaluate(models[::-1], images)
     assert first.labels == second.labels == ("green", "red")
     np.testing.assert_array_equal(first.probabilities, second.probabilities)
     assert first.given[4].tolist() == [True, True]
     assert second.given[4].tolist() == [False, True]
-    scores = report(["a", "b"], [first, second], images)
     assert scores["unknown_classes"] == ["blue"]
     assert [row["agreement"] for row in scores["models"]] == [1, round(11 / 12, 6)]
     assert scores["models"][1]["exact_match"] > scores["models"][0]["exact_match"]
-    ((result, _),) = evaluate([classifier(("cat", "green"))], images)  # one common label
+    scores, result = evaluate([classifier(("cat", "green"))], images)  # one common label
     assert (result.labels, result.left_out) == (("green",), ("cat",))
-    (green,) = score(result)["classes"]
+    (green,) = scores["models"][0]["classes"]
     assert (green["images"], green["precision"], green["recall"]) == (3, 0.666667, 0.666667)
-    scores = report(["a"], [result], images)
     assert (scores["unknown_classes"], scores["missing_classes"]) == (["blue", "red"], ["cat"])
 
 
 def test_images_of_one_label_count_as_having_that_one(table, tmp_path):
     text = table.read_text().splitlines()
     (tmp_path / "single.csv").write_text("\n".join([*text[:3], text[6].replace("|green", "")]))
-    ((result, _),) = evaluate([classifier()], LabelledImages(tmp_path / "single.csv", "all"))
+    _, result = evaluate([classifier()], LabelledImages(tmp_path / "single.csv", "all"))
     np.testing.assert_array_equal(result.truth, [[0, 0, 1], [0, 1, 0], [1, 0, 0]])
 
 

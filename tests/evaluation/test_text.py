@@ -13,7 +13,7 @@ from keras_gmlp.data.text import Tokenizer
 from keras_gmlp.data.text.chosen_splits import TextSource, open_texts
 from keras_gmlp.data.text.corpus import build_corpus, prepare_corpus
 from keras_gmlp.data.text.masking import validation_set
-from keras_gmlp.evaluation.text import evaluate_texts, write_text_report
+from keras_gmlp.evaluation.scoring import evaluate, write_report
 from keras_gmlp.inference.text import TextModel, from_keras
 from keras_gmlp.objectives.losses import MaskedCrossEntropy
 from keras_gmlp.objectives.metrics import Perplexity
@@ -53,7 +53,7 @@ def reviews(tmp_path):
 
 def test_a_classifier_by_hand(reviews, tokenizer, tmp_path):
     # The model has the classes in another order and does not know "unsure".
-    report, predictions = evaluate_texts([classifier(tokenizer)], reviews)
+    report, predictions = evaluate([classifier(tokenizer)], reviews)
     (scores,) = report["models"]
     assert (report["split"], report["unknown_classes"]) == ("all", ["unsure"])
     assert (scores["texts"], scores["cut"]) == (8, 0)
@@ -64,7 +64,7 @@ def test_a_classifier_by_hand(reviews, tokenizer, tmp_path):
     likelihood = good * np.log(1 / (1 + np.exp(-1))) + (1 - good) * np.log(1 / (1 + np.e))
     assert scores["log_likelihood"] == pytest.approx(likelihood, abs=1e-6)
     assert {row["label"] for row in scores["classes"]} == {"good", "bad"}
-    write_text_report(tmp_path / "report", report, predictions)
+    write_report(tmp_path / "report", report, predictions)
     rows = read_table(tmp_path / "report" / "predictions.csv")
     assert len(rows) == scores["texts"]
     assert {row["prediction"] for row in rows} == {"good"}
@@ -78,11 +78,11 @@ def test_validation_texts_are_those_that_the_run_held_out(tmp_path, tokenizer):
     reviews, model = write_rows(tmp_path / "many.csv", rows), classifier(tokenizer)
     counts = []
     for split, share in (("train", 0.5), ("validation", 0.5), ("train", 0.0)):
-        report, _ = evaluate_texts([model], TextSource(reviews, validation=share), split)
+        report, _ = evaluate([model], TextSource(reviews, validation=share), split)
         counts.append(report["models"][0]["texts"])
     assert counts[0] + counts[1] == counts[2]
     with pytest.raises(ValueError, match="validation"):
-        evaluate_texts([model], reviews, "validation")
+        evaluate([model], reviews, "validation")
 
 
 def test_other_model_that_was_trained_on_test_texts_is_named(tmp_path, tokenizer):
@@ -92,9 +92,9 @@ def test_other_model_that_was_trained_on_test_texts_is_named(tmp_path, tokenizer
     (tmp_path / "model.tflite").touch()
     write_table(tmp_path / SAMPLES, [Sample._fields, *record_samples(open_texts(source))])
     other = dataclasses.replace(own, path=tmp_path / "model.tflite")
-    evaluate_texts([own, other], source, "train")
+    evaluate([own, other], source, "train")
     with pytest.warns(DataWarning, match="trained on"):
-        evaluate_texts([own, other], source, "validation")
+        evaluate([own, other], source, "validation")
 
 
 def test_classes_that_do_not_fit(reviews, tokenizer):
@@ -107,23 +107,23 @@ def test_classes_that_do_not_fit(reviews, tokenizer):
         ([own], "valid", "split"),
     ):
         with pytest.raises(ValueError, match=reason):
-            evaluate_texts(models, reviews, split)
+            evaluate(models, reviews, split)
 
 
 def test_models_are_scored_on_the_classes_that_all_know(reviews, tokenizer):
     models = [classifier(tokenizer), classifier(tokenizer, "good", "unsure")]
-    report, _ = evaluate_texts(models, reviews)
+    report, _ = evaluate(models, reviews)
     assert report["unknown_classes"] == ["bad", "unsure"]
     assert [row["texts"] for row in report["models"]] == [4, 4]
     assert [row["accuracy"] for row in report["models"]] == [1, 1]
     equal = classifier(tokenizer, "good", "good", logits=(0.0, 1.0))  # count as one
-    assert evaluate_texts([equal], reviews)[0]["models"][0]["accuracy"] == 1
+    assert evaluate([equal], reviews)[0]["models"][0]["accuracy"] == 1
 
 
 def test_a_limit_draws_from_all_classes(tmp_path, tokenizer):
     rows = [f"{label} {n},{label}" for label in ("bad", "good") for n in range(50)]
     place = write_rows(tmp_path / "rows.csv", rows)
-    report, predictions = evaluate_texts([classifier(tokenizer)], place, limit=20)
+    report, predictions = evaluate([classifier(tokenizer)], place, limit=20)
     assert report["models"][0]["texts"] == 20
     assert 5 < predictions.labels.sum() < 15
 
@@ -135,7 +135,7 @@ def test_long_texts_are_counted(tmp_path, tokenizer, monkeypatch):
     monkeypatch.setattr(
         tokenizer, "encode_batch", lambda texts, *n: encoded.extend(texts) or usual(texts, *n)
     )
-    report, _ = evaluate_texts([classifier(tokenizer)], place)
+    report, _ = evaluate([classifier(tokenizer)], place)
     assert report["models"][0]["cut"] == 1
     assert sorted(encoded) == ["a gem", long]  # once each
 
@@ -153,7 +153,7 @@ def test_perplexity_equals_that_of_training(text_file, tokenizer, tmp_path):
     inputs, targets, weights = validation_set(corpus, LENGTH)
     model.compile("sgd", MaskedCrossEntropy(), weighted_metrics=[Perplexity()])
     expected = model.evaluate(inputs, targets, sample_weight=weights, verbose=0, return_dict=True)
-    report, none = evaluate_texts([from_keras(model, tokenizer)], text_file)
+    report, none = evaluate([from_keras(model, tokenizer)], text_file)
     assert none is None
     (scores,) = report["models"]
     assert scores["perplexity"] == pytest.approx(expected["perplexity"], rel=1e-4)
@@ -164,12 +164,12 @@ def test_perplexity_equals_that_of_training(text_file, tokenizer, tmp_path):
 def test_more_masks_than_a_call_takes(text_file, tokenizer):
     logits = np.zeros((8, tokenizer.size))
     model = constant_model("masked_lm", tokenizer, logits, length=96)  # up to 15 masks
-    report, _ = evaluate_texts([model], text_file)
+    report, _ = evaluate([model], text_file)
     assert report["models"][0]["perplexity"] == pytest.approx(tokenizer.size, rel=1e-6)
     assert report["models"][0]["masked_tokens"] > 8
     # A model of 48 tokens makes windows of 48 for both.
     short = constant_model("masked_lm", tokenizer, logits)
-    report, _ = evaluate_texts([model, short], text_file, limit=2)
+    report, _ = evaluate([model, short], text_file, limit=2)
     assert [row["windows"] for row in report["models"]] == [2, 2]
     assert len({row["masked_tokens"] for row in report["models"]}) == 1
 
@@ -188,4 +188,4 @@ def test_text_that_does_not_fit_a_language_model(text_file, tokenizer, tmp_path)
         ([model], text_file, "test", "split"),
     ):
         with pytest.raises(ValueError, match=reason):
-            evaluate_texts(models, given, split)
+            evaluate(models, given, split)

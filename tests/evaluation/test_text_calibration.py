@@ -11,7 +11,7 @@ from small_text import LENGTH, LINES, save_small_model, small_text_model, small_
 
 from keras_gmlp.data.text.chosen_splits import TextSource
 from keras_gmlp.evaluation.calibration import calibrate_run
-from keras_gmlp.evaluation.text import evaluate_texts
+from keras_gmlp.evaluation.scoring import evaluate
 from keras_gmlp.export.formats import export
 from keras_gmlp.inference.text import from_keras, load
 from keras_gmlp.training.model_card import write_model_card
@@ -76,7 +76,7 @@ def test_all_files_have_the_temperature_of_an_independent_search(run, texts, tmp
     assert result["temperature"] > 1.5
     lines = [line.rpartition(",") for line in texts.read_text().splitlines()[1:]]
     opened = load(run / "model.keras")
-    report, _ = evaluate_texts([opened], TextSource(str(texts), held_out=0.25))
+    report, _ = evaluate([opened], TextSource(str(texts), held_out=0.25))
     (scores,) = report["models"]
     assert scores["calibration_error"] == pytest.approx(result["calibration_error"], abs=1e-5)
     assert result["calibration_error"] < result["calibration_error_before"]
@@ -138,7 +138,7 @@ def test_program_and_what_cannot_be_calibrated(run, texts, tmp_path, app):
     save_small_model(language / "model.keras", "masked_lm", small_tokenizer())
     for arguments, reason in (
         ((run, "--split", "all"), "trained on"),
-        ((run, "--data", other, "--split", "validation"), "none of its texts"),
+        ((run, "--data", other, "--split", "validation"), "no validation texts"),
         ((language, "--data", texts), "a masked language model"),
         ((run,), "held no texts out"),
     ):

@@ -11,8 +11,8 @@ from PIL import Image
 import keras_gmlp
 from keras_gmlp import data, runs
 from keras_gmlp.evaluation import calibration
-from keras_gmlp.evaluation.images import evaluate
 from keras_gmlp.evaluation.labelled import LabelledImages
+from keras_gmlp.evaluation.scoring import evaluate
 from keras_gmlp.inference import images as inference
 from keras_gmlp.programs.shared.run_options import read_settings
 from keras_gmlp.runs import RunSettings
@@ -78,7 +78,7 @@ def test_card_recipe_and_command_keep_the_fit(trained):
     card = (directory / "README.md").read_text()
     assert "--fit pad" in card
     images = LabelledImages(recipe["data"])
-    ((result, _),) = evaluate([inference.load(directory / "model.keras")], images)
+    _, result = evaluate([inference.load(directory / "model.keras")], images)
     assert result.correct.mean() == pytest.approx(metrics["test_accuracy"])
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import balanced_accuracy_score, log_loss
 
-from keras_gmlp.tasks.scores import Predictions, bin_probabilities, calibration_error, score
+from keras_gmlp.tasks.scores import Predictions, bin_probabilities, calibration_error
 
 pytestmark = pytest.mark.once
 
@@ -20,7 +20,7 @@ def predictions(labels, answers, probabilities=None, ranks=None, classes="abc"):
 
 
 def test_scores_by_hand():
-    result = score(predictions([0, 0, 0, 0, 1, 2], [0, 0, 0, 1, 1, 0]))
+    result = predictions([0, 0, 0, 0, 1, 2], [0, 0, 0, 1, 1, 0]).score()
     assert result["images"] == 6
     assert result["accuracy"] == pytest.approx(4 / 6, abs=1e-6)
     assert result["balanced_accuracy"] == pytest.approx((3 / 4 + 1 + 0) / 3, abs=1e-6)
@@ -45,7 +45,7 @@ def test_scores_are_those_of_scikit_learn():
     labels = rng.choice(3, 100, p=[0.7, 0.2, 0.1])
     rows = rng.dirichlet(np.ones(3), 100)
     result = predictions(labels, rows.argmax(-1), rows[range(100), labels])
-    found = score(result)
+    found = result.score()
     expected = balanced_accuracy_score(labels, rows.argmax(-1))
     assert found["balanced_accuracy"] == pytest.approx(expected, abs=1e-6)
     assert found["log_likelihood"] == pytest.approx(-log_loss(labels, rows), abs=1e-6)
@@ -53,7 +53,7 @@ def test_scores_are_those_of_scikit_learn():
 
 def test_top_5_counts_the_true_class_among_the_first_five():
     ranks = np.array([0, 4, 5, 6])
-    found = score(predictions([0, 1, 2, 3], [0, 0, 0, 0], ranks=ranks, classes="abcdefg"))
+    found = predictions([0, 1, 2, 3], [0, 0, 0, 0], ranks=ranks, classes="abcdefg").score()
     assert (found["accuracy"], found["top5_accuracy"]) == (0.25, 0.5)
 
 

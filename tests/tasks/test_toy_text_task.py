@@ -14,7 +14,7 @@ from small_text import LENGTH, small_tokenizer
 from keras_gmlp import text
 from keras_gmlp.data.text.chosen_splits import TextSource
 from keras_gmlp.data.text.tokenizer import Tokenizer, encode_rows
-from keras_gmlp.evaluation.text import evaluate_texts
+from keras_gmlp.evaluation.scoring import evaluate
 from keras_gmlp.export.verify import export_run
 from keras_gmlp.tasks.registry import SHIPPED, find_task
 from keras_gmlp.tasks.text_task import TextTask
@@ -124,7 +124,7 @@ def test_it_is_opened_called_and_evaluated(run):
     assert good > bad
     with pytest.raises(ValueError, match="praise"):
         model.classify("a gem")
-    report, _ = evaluate_texts([model], folder / "reviews.json")
+    report, _ = evaluate([model], folder / "reviews.json")
     assert report["models"][0]["error"] == pytest.approx(metrics["test_error"], abs=1e-4)
 
 

@@ -16,6 +16,7 @@ from keras_gmlp.utils import inputs
 from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.labels import check_labels, clean_label
 
+CHOOSE = "Choose another split (--split), or train with --validation."
 OTHER = "_other"  # the folder of pictures that belong to no class, next to the class folders
 
 
@@ -42,7 +43,7 @@ def list_images(root, split="all", groups=None, roles=None):
     if split == "validation" and split not in pairs:
         missing = "folder val/ of validation images next to train/ and test/"
         missing = "images of the split validation" if is_table(root) else missing
-        raise ValueError(f"{root}: has no {missing}. Choose another split (--split).")
+        raise ValueError(f"{root}: has no {missing}. {CHOOSE}")
     return labels, everything if split == "all" else pairs[split], len(everything), label_sets
 
 
