@@ -2,8 +2,9 @@ import pytest
 from web_page import open_browser, open_page, serve_models
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def browser():
+    """One browser for all files, because it takes a second to start and to end."""
     with open_browser() as browser:
         yield browser
 

@@ -72,7 +72,6 @@ def difference(page, tmp_path, data, shape=(32, 32, 3), **preparation):
         ((40, 30), (32, 32), (0, 0, 40, 30)),
         ((301, 203), (24, 32), (12.25, 0.5, 280.75, 199.9)),
         ((7, 5), (32, 48), (0.3, 0, 6.1, 5)),
-        ((32, 500), (32, 8), (0, 3.3, 32, 497)),
         ((1, 1), (4, 4), (0, 0, 1, 1)),
     ],
 )
@@ -85,15 +84,13 @@ def test_resampling_matches_pillow(page, size, target, box, interpolation):
 
 
 @pytest.mark.parametrize("shape", [(32, 32, 3), (24, 40, 1)])
-@pytest.mark.parametrize(
-    "size", [(32, 32), (40, 24), (33, 31), (1, 1), (3, 500), (640, 481), (5000, 20), (2, 2100)]
-)
+@pytest.mark.parametrize("size", [(32, 32), (33, 31), (1, 1), (3, 500), (640, 481), (5000, 20)])
 def test_png_of_any_size(page, tmp_path, size, shape):
     assert difference(page, tmp_path, encode(noise(*size)), shape).max() == 0
 
 
 @pytest.mark.parametrize("shape", [(32, 32, 3), (24, 40, 1)])
-@pytest.mark.parametrize("size", [(40, 24), (1, 1), (3, 500), (640, 481)])
+@pytest.mark.parametrize("size", [(1, 1), (3, 500), (640, 481)])
 def test_parts_of_a_png(page, size, shape):
     parts = [(0.5, 0.5, 0.5), (0.5, 1, 0), (0.3, 0.1, 0.9), (1, 1, 1)]
     file = encode(noise(*size))
@@ -132,9 +129,7 @@ def test_upright_by_exif(page, tmp_path, orientation):
     assert difference(page, tmp_path, jpeg).max() <= 1
 
 
-@pytest.mark.parametrize(
-    "size", [(100, 80), (448, 304), (640, 480), (501, 333), (1024, 768), (2048, 1536)]
-)
+@pytest.mark.parametrize("size", [(100, 80), (448, 304), (501, 333), (1024, 768)])
 @pytest.mark.parametrize(("picture", "most", "mean"), [(photo, 2, 0.3), (drawing, 20, 2)])
 def test_jpeg(page, tmp_path, size, picture, most, mean):
     """The decoders differ, and Python decodes large files at a fraction of their size."""
@@ -154,8 +149,7 @@ def test_other_formats(page, tmp_path, kind):
     assert difference(page, tmp_path, encode(photo(90, 70), kind)).max() <= 4
 
 
-SHAPES, SIZES = [(32, 32, 3), (24, 40, 1), (15, 8, 3)], [(32, 32), (100, 50), (33, 31), (1, 1)]
-SIZES += [(3, 500), (5000, 20)]
+SHAPES, SIZES = [(24, 40, 1), (15, 8, 3)], [(100, 50), (33, 31), (1, 1), (3, 500)]
 
 
 @pytest.mark.parametrize(
@@ -165,8 +159,8 @@ SIZES += [(3, 500), (5000, 20)]
         ({"fit": "pad"}, SHAPES, SIZES),
         # Of published weights.
         *(
-            ({"crop": crop}, [(30, 27, 3)], [(100, 80), (81, 133), (640, 481), (9, 7)])
-            for crop in (0.875, 0.9, 1.0)
+            ({"crop": crop}, [(30, 27, 3)], [(81, 133), (640, 481), (9, 7)])
+            for crop in (0.875, 1.0)
         ),
     ],
 )
