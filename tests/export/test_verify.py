@@ -12,7 +12,8 @@ from refused import refused
 
 from keras_gmlp.data.images.image_data import ImageData
 from keras_gmlp.export import tflite
-from keras_gmlp.export.verify import check_export, export_run
+from keras_gmlp.export.formats import file_name
+from keras_gmlp.export.verify import export_run
 from keras_gmlp.utils.card import read_card, write_card
 from keras_gmlp.utils.files import directory_lock
 
@@ -36,7 +37,7 @@ def save_run(folder, model, images, wrong=0):
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory, images):
     folder = tmp_path_factory.mktemp("saved")
-    return folder, save_run(folder, random_model("gmlp"), images, wrong=5)
+    return folder, save_run(folder, random_model("gmlp", depth=1), images, wrong=5)
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def exported_run(saved, tmp_path):
 def test_export_of_a_run_records_what_it_found(exported_run, monkeypatch):
     tmp_path, data = exported_run
     metadata = {"preset": "gmlp_n4_32", "arguments": {"depth": 2}}
-    write_card(tmp_path / "model.keras", random_model("gmlp"), list("abcde"), metadata)
+    write_card(tmp_path / "model.keras", random_model("gmlp", depth=1), list("abcde"), metadata)
     recipe = {"data": "random", "image_shape": [16, 16, 3], "labels": list("abcde")}
     (tmp_path / "recipe.json").write_text(json.dumps(recipe))
     lines, folders, save = [], [], tflite._save
@@ -70,15 +71,30 @@ def test_export_of_a_run_records_what_it_found(exported_run, monkeypatch):
     assert not trace.exists()
 
 
-def test_interrupted_checks_keep_what_was_found(exported_run, monkeypatch):
+@pytest.fixture
+def unconverted(monkeypatch):
+    """Writes empty files in place of conversions; returns errors to raise by format or file."""
+    failing = {}
+
+    def write(model, directory, formats, options, traces):
+        (name,) = formats
+        if isinstance(failing.get(name), RuntimeError):
+            raise failing[name]
+        (directory / file_name(name)).touch()
+
+    def check(path, *_):
+        if path.name in failing:
+            raise failing[path.name]
+        return {"accuracy": 1.0}
+
+    monkeypatch.setattr("keras_gmlp.export.verify.write_formats", write)
+    monkeypatch.setattr("keras_gmlp.export.verify.check_export", check)
+    return failing
+
+
+def test_interrupted_checks_keep_what_was_found(exported_run, unconverted):
     directory, data = exported_run
-
-    def interrupted(path, *arguments):
-        if path.name == "model.tflite":
-            raise KeyboardInterrupt
-        return check_export(path, *arguments)
-
-    monkeypatch.setattr("keras_gmlp.export.verify.check_export", interrupted)
+    unconverted["model.tflite"] = KeyboardInterrupt()
     with pytest.raises(KeyboardInterrupt):
         export_run(directory, ["tflite_float32", "tflite"], data)
     exports = json.loads((directory / "metrics.json").read_text())["exports"]
@@ -86,7 +102,7 @@ def test_interrupted_checks_keep_what_was_found(exported_run, monkeypatch):
     assert (directory / "model.tflite").exists()
 
 
-def test_nothing_is_recorded_of_files_that_were_replaced(exported_run):
+def test_nothing_is_recorded_of_files_that_were_replaced(exported_run, unconverted):
     directory, _ = exported_run
     metrics = directory / "metrics.json"
     old = {"tflite": {"accuracy": 0.9}, "onnx": {"accuracy": 0.8}}
@@ -97,13 +113,9 @@ def test_nothing_is_recorded_of_files_that_were_replaced(exported_run):
     assert json.loads(metrics.read_text())["exports"] == {"onnx": {"accuracy": 0.8}}
 
 
-def test_failed_conversion_leaves_the_others_and_their_checks(exported_run, monkeypatch):
+def test_failed_conversion_leaves_the_others_and_their_checks(exported_run, unconverted):
     directory, data = exported_run
-
-    def fails(*_):
-        raise RuntimeError("onnx: no such operator.")
-
-    monkeypatch.setattr("keras_gmlp.export.formats._hand_over", fails)
+    unconverted["onnx"] = RuntimeError("onnx: no such operator.")
     old = {"onnx": {"accuracy": 0.8}}  # of a file that stays as it is
     metrics = {"test_accuracy": 0.5, "exports": old}
     (directory / "metrics.json").write_text(json.dumps(metrics))
@@ -112,7 +124,6 @@ def test_failed_conversion_leaves_the_others_and_their_checks(exported_run, monk
     exports = json.loads((directory / "metrics.json").read_text())["exports"]
     assert list(exports) == ["onnx", "keras", "saved_model"]
     assert exports["onnx"] == old["onnx"]
-    assert "latency_ms" not in exports["saved_model"]  # TensorFlow's threads are not its own
 
 
 def test_one_export_at_a_time(exported_run):
@@ -122,7 +133,7 @@ def test_one_export_at_a_time(exported_run):
 
 
 def test_folded_export_agrees_with_the_model_as_it_was(tmp_path, images):
-    model = random_model("resmlp")
+    model = random_model("resmlp", depth=1)
     data = save_run(tmp_path, model, images)
     found = export_run(tmp_path, ["tflite_float32"], data, folded=True)["tflite_float32"]
     assert found["max_logit_difference"] < 1e-3
