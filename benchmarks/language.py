@@ -2,7 +2,7 @@
 
 cloze   each line of FILE has a text with one [MASK], a tab, and the right words with commas between
 floors  the most frequent class, logistic regression on words and bigrams (TF-IDF), and for pairs on
-        the words that both texts share; DATA is as --data of apps/train_text.py, such as glue/sst2
+        the words that both texts share; DATA is as --data of apps/train.py, such as glue/sst2
 """
 
 import re

@@ -186,6 +186,10 @@ class Plan:
         """Returns the plan in a JSON file, as `keras_gmlp.runs.queue` reads it."""
         return cls(read_plan(path))
 
+    def change(self, **changes):
+        """Changes settings of the recipe of all runs."""
+        self.runs = [PlannedRun(run.settings.with_changes(**changes)) for run in self.runs]
+
     @property
     def complete(self):
         return [run for run in self.runs if run.complete]
@@ -242,7 +246,7 @@ def plan_images(presets, shared, directory, seeds=(0,), fractions=(1.0,)):
     return planned
 
 
-def plan_texts(presets, shared, tasks, directory, seeds=(0,), epochs=None):
+def plan_texts(presets, shared, tasks, directory, seeds=(0,)):
     """Plans language models, each pre-trained once, with the first seed, and fine-tuned on tasks.
 
     Args:
@@ -252,7 +256,6 @@ def plan_texts(presets, shared, tasks, directory, seeds=(0,), epochs=None):
         tasks: Labelled texts, as in `RunSettings`.
         directory: Folder that holds the folders of the runs.
         seeds: Seeds of the fine-tunings.
-        epochs: Epochs of the pre-trainings; `None` for those of the recipe.
 
     Returns:
         A list of `RunSettings`, the pre-trainings first.
@@ -260,7 +263,7 @@ def plan_texts(presets, shared, tasks, directory, seeds=(0,), epochs=None):
     presets, tasks, seeds = map(list, map(dict.fromkeys, (presets, tasks, seeds)))
     place = {preset: str(Path(directory) / preset) for preset in presets}
     models = [
-        dataclasses.replace(shared, model=preset, epochs=epochs, seed=seeds[0], out=place[preset])
+        dataclasses.replace(shared, model=preset, seed=seeds[0], out=place[preset])
         for preset in presets
     ]
     same = {"precision": shared.precision, "data_dir": shared.data_dir}

@@ -147,30 +147,6 @@ def to_markdown(lines, rows, command):
     return "\n".join(text) + "\n"
 
 
-def exports_to_markdown(runs):
-    """Returns the cost of exporting as Markdown: a line per run and format that was checked."""
-    lines = []
-    for run in runs:
-        exports = dict(run.metrics.get("exports", {}))
-        keras = exports.pop("keras", {}).get("accuracy")
-        for name, export in exports.items():
-            cells = (
-                f"`{run.name}`",
-                f"`{name}`",
-                f"{100 * export['accuracy']:.2f} %",
-                f"{100 * (export['accuracy'] - keras):+.2f}",
-                f"{100 * export['top1_agreement']:.2f} %",
-                f"{export['megabytes']:.2f}",
-                f"{export['latency_ms']:.2f}" if "latency_ms" in export else "",
-            )
-            lines.append(cells)
-    if not lines:
-        return ""
-    text = "Exports, on all test images: accuracy, points above Keras, the same class as Keras."
-    head = ("run", "format", "accuracy", "points", "same class", "MB", "ms per image")
-    return "\n".join(["", text, "", *make_table(head, lines)]) + "\n"
-
-
 def draw_charts(lines, directory):
     """Draws what the complete lines allow; deletes other charts of earlier reports."""
     lines = [line for line in lines if line.complete]
@@ -276,8 +252,7 @@ def write_report(runs, directory, command="", costs=None):
     paths = [directory / "results.csv", directory / "results.md"]
     write_dicts(paths[0], COLUMNS, rows.values())
     with atomic_write(paths[1]) as temporary:
-        text = to_markdown(lines, rows.values(), command) + exports_to_markdown(runs)
-        temporary.write_text(text, "utf-8")
+        temporary.write_text(to_markdown(lines, rows.values(), command), "utf-8")
     return list(rows.values()), [*paths, *draw_charts(lines, directory)]
 
 

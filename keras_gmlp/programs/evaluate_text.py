@@ -12,7 +12,7 @@ from keras_gmlp.utils.errors import printable
 USAGE = f"""\
 models MODEL+  .tflite or .keras files, folders of runs, or names of included models
 --data NAME|PATH!  labelled texts or a text, as the model requires; see below
---split test|train|validation|all  the texts that apps/train_text.py tests on, those it trains on,
+--split test|train|validation|all  the texts that apps/train.py tests on, those it trains on,
     those it held out with --validation, or all; default: test, or all of a file of your own
 {COLUMNS}\
 --limit N:count  evaluate on N texts, drawn at random

@@ -1,21 +1,43 @@
-"""Trains a model on a data set, shows the progress, and leaves everything in one folder."""
+"""Trains a model on images or texts, shows the progress, and leaves everything in one folder."""
 
-import json
+import argparse
+import contextlib
+import functools
+import sys
+from pathlib import Path
 
-from keras_gmlp.programs.shared.run_options import list_run_options, read_settings
-from keras_gmlp.programs.shared.training import (
-    TRAINING,
-    make_program,
-    print_result,
-    warn_of_copies,
+from keras_gmlp.programs.shared import cli
+from keras_gmlp.programs.shared.processes import (
+    PROCESSES,
+    join_processes,
+    reporting,
+    start_processes,
 )
-from keras_gmlp.utils.errors import printable
+from keras_gmlp.programs.shared.run_options import list_run_options, read_settings
 
 USAGE = f"""\
-{list_run_options()}{TRAINING}\
+{list_run_options()}\
+[new texts]  prepares a folder, by default runs/text, to pre-train on
+--text FILE+  .txt or .txt.xz files, with a paragraph a line and a blank line between documents
+--valid FILE+  text to test on
+--vocabulary-size N:int  of a new tokenizer; default: the preset's, 8192 for nano, 16384 for small
+--tokenizer FILE  a tokenizer.json or a vocab.txt
+--cased  a new tokenizer keeps capital letters
+--strip-accents  a new tokenizer strips the marks of letters, as BERT does; default: é is not e
+[]
+--devices N|all=1  number of devices, of each process, that split each batch, on the JAX backend;
+    --batch-size is the global batch size
+--model-parallel M:int=1  number of devices that shard one copy of the model, which saves memory;
+    divides --devices
+{PROCESSES}\
+--checkpoint-minutes M  save a checkpoint within an epoch, too, when the last one is that old, so
+    that a killed run loses no more; default: at the end of each epoch only
 --folds K:int  cross-validation: train K runs, in OUT/fold-1 and so on, each without one K-th of the
     training images, which it tests; reads no test images and exports nothing
---no-export  do not write model.tflite
+--no-export  do not write model.tflite of an image model
+--restart  delete the run in OUT and start
+--tensorboard  log to OUT/tensorboard
+--json  print the metrics as JSON, no progress
 
 examples:
   apps/train.py                                        a gMLP on handwritten digits, a minute
@@ -27,118 +49,149 @@ examples:
   apps/train.py --data my_photos/ --folds 5            cross-validation: mean and deviation
   apps/train.py --weights gmlp_n4_32-cifar10 --data my_photos/
                                                        start from a trained model
+  apps/train.py --text wiki/*.txt --valid held_out.txt
+                                                       a nano gMLP that fills in masked tokens
+  apps/train.py --prepared runs/text --model bert_nano the same for BERT, on the prepared text
+  apps/train.py --task sst2 --weights runs/gmlp_nano-text
+                                                       fine-tunes it to classify texts
+  apps/train.py --task reviews.csv --weights hf-hub:google/bert_uncased_L-4_H-256_A-4
+                                                       a published BERT, on texts of your own
   apps/train.py --backend jax --devices all            all GPUs of the machine
   apps/train.py --backend jax --devices all --coordinator node0:3456 --processes 2 --process 0
                                                        the first of two machines
 
-recipes: quick (12 epochs), standard (36, with MixUp and CutMix), long (300, for a GPU), finetune
-(from weights to other classes), resolution (8, from weights to larger images), imagenet (300, the
-gMLP paper's), airbench (16, for convnet_8_32). finetune tries a linear head on the features and two
-learning rates on images held out, and takes the best; --learning-rate limits it to one, --epochs
-switches the choice off, and --epochs 0 fits the head alone, in seconds.
+recipes of images: quick (12 epochs), standard (36, with MixUp and CutMix), long (300, for a GPU),
+finetune (from weights to other classes), resolution (8, from weights to larger images), imagenet
+(300, the gMLP paper's), airbench (16, for convnet_8_32). finetune tries a linear head on the
+features and two learning rates on images held out, and takes the best; --learning-rate limits it to
+one, --epochs switches the choice off, and --epochs 0 fits the head alone, in seconds.
+recipes of texts: quick (20M tokens, for a CPU), standard (134M) and long (1.3G, both for a GPU)
+pre-train; finetune (3 epochs) trains a task.
 They compute in bfloat16 where that is faster, otherwise in float32: --precision auto measures it.
 
 A run that was stopped or killed resumes when the same command is given again, without --restart.
 """
 
 
+def check(options):
+    """Raises a `UsageError` if the options of new texts do not fit together."""
+    new = options.vocabulary_size or options.cased or options.strip_accents
+    if options.text:
+        if not options.valid:
+            raise cli.UsageError("--text requires --valid FILE, a text that is not in it")
+        options.prepared = options.prepared or "runs/text"
+        files = (*options.text, *options.valid)
+        cli.check_output(options.prepared, *files, option="--prepared")
+    elif new or options.tokenizer or options.valid:
+        names = "--valid, --vocabulary-size, --cased, --strip-accents and --tokenizer"
+        raise cli.UsageError(f"{names} are for --text; prepared text has its tokenizer")
+    if new and options.tokenizer:
+        names = "--vocabulary-size, --cased and --strip-accents"
+        raise cli.UsageError(f"{names} are for a new tokenizer; leave them out, or --tokenizer")
+
+
 def list_runs(options):
     """Returns the settings of each run: of the one, or of the run on each fold."""
     from keras_gmlp.runs import fold_settings
+    from keras_gmlp.utils.sources import TRAINABLE, find_model
 
     settings = read_settings(options)
+    if settings.kind == "task":
+        find_model(settings.weights, TRAINABLE)
     return [settings] if options.folds is None else fold_settings(settings, options.folds)
 
 
-def warn_of_data(run):
-    """Prints a line if test images are for training, too."""
-    from keras_gmlp.data.run_folder import record_samples
-    from keras_gmlp.inspection.near_duplicates import find_equal_files
-
-    if found := find_equal_files(record_samples(run.data)):
-        copy, original = map(printable, next(iter(found.items())))
-        warn_of_copies("train", "images", found, run.data.test, f"{copy} is {original}")
+def run(options):
+    with cli.usage_errors():
+        runs = list_runs(options)
+    join_processes(options)
+    with reporting(options):
+        train_runs(options, runs)
 
 
-def introduce(run):
-    """Prints what will be trained on what."""
-    from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
+def train_runs(options, runs):
+    """Trains runs one after another, and reports."""
+    cli.import_tensorflow()
+    from keras_gmlp.data.run_folder import Run
+    from keras_gmlp.programs.shared.training import introduce, report, warn_of_data
+    from keras_gmlp.runs.run import train_run
+    from keras_gmlp.training.devices import agree, is_main, use_devices
+    from keras_gmlp.training.precision import choose_precision
+    from keras_gmlp.utils.environment import keep_freed_memory
 
-    settings, data = run.settings, run.data
-    sizes = " + ".join(f"{len(split):,} {name}" for name, split in data.splits().items())
-    print(f"model  {settings.model}, {run.model.count_params():,} parameters")
-    if run.transfer is not None:
-        print(f"from   {settings.weights}: {run.transfer}")
-        if settings.weights == DEFAULT_BACKBONE:
-            print("       it knows photographs; --weights none trains from scratch")
-    print(f"data   {data.name}, {len(data.labels)} classes, {sizes} images")
-    print(f"in     {run.recipe.precision}, {advise_backend(run.recipe.precision)}")
-    print(f"to     {settings.out}")
+    with cli.usage_errors():
+        devices = contextlib.ExitStack()
+        devices.enter_context(use_devices(options.devices, options.model_parallel))
+        if "precision" not in runs[0].changes:
+            precision = choose_precision(None if options.restart else runs[0].out)
+            runs = [settings.with_changes(precision=precision) for settings in runs]
+    keep_freed_memory()
 
+    def introduce_run(run):
+        if not options.json:
+            introduce(run)
+        new = options.restart or not Run(run.settings.out).complete
+        if new and is_main():  # looks for all processes
+            warn_of_data(run)
 
-def advise_backend(precision):
-    """Returns the backend, and on a CPU the names of installed ones that usually are faster."""
-    import keras
-
-    from keras_gmlp.utils.environment import accelerators, installed_versions
-
-    backend = keras.backend.backend()
-    if accelerators():
-        return f"on {backend}"
-    # docs/results/speed.md, "Next to timm". In float32 TensorFlow is as fast as PyTorch.
-    better = {"jax": ("torch", "tensorflow"), "tensorflow": ("torch",), "torch": ()}[backend]
-    if precision == "float32" and backend == "tensorflow":
-        better = ()
-    packages = {"torch": ("torch",), "tensorflow": ("tensorflow-cpu", "tensorflow")}
-    faster = [name for name in better if installed_versions(packages[name])]
-    if not faster:
-        return f"on {backend}"
-    return f"on {backend}; on a CPU --backend {' or '.join(faster)} usually trains faster"
-
-
-def report(options, results, directory):
-    """Prints the results."""
-    if options.folds is not None:
-        report_folds(options, results, directory)
-        return
-    metrics = results[0]
-    # Images with several labels have no accuracy.
-    headline = "accuracy" if "test_accuracy" in metrics else "mean_average_precision"
-    score = headline.replace("_", " ")
-    result = f"test {score} {100 * metrics[f'test_{headline}']:.2f} %"
-    if f"validation_{headline}" in metrics:
-        result += f", validation {score} {100 * metrics[f'validation_{headline}']:.2f} %"
-    lines = [
-        f"{name}: {score} {100 * export[headline]:.2f} %, {export['megabytes']} MB, "
-        f"{export['latency_ms']} ms per image on one thread"
-        for name, export in metrics.get("exports", {}).items()
-        if "latency_ms" in export  # not of all formats
-    ]
-    print_result(options, metrics, directory, result, lines)
+    interactive = not options.json and sys.stdout.isatty()  # shows a progress bar
+    given = {
+        "introduce": introduce_run,
+        "report": (lambda text: None) if options.json else functools.partial(print, flush=True),
+        "verbose": 0 if options.json else 1 if interactive else 2,
+        "restart": options.restart,
+        "tensorboard": options.tensorboard,
+        "checkpoint_minutes": options.checkpoint_minutes,
+    }
+    export = not options.no_export and options.folds is None
+    directory = runs[0].out if len(runs) == 1 else str(Path(runs[0].out).parent)
+    results = []
+    try:
+        with devices:
+            if options.text and is_main():
+                prepare_text(options, runs[0])
+            agree()  # the others wait
+            for settings in runs:
+                results.append(train_run(settings, export, **given))
+    except KeyboardInterrupt:
+        command = "the same command" + " without --restart" * options.restart
+        raise KeyboardInterrupt(f"stopped; {command} resumes the run in {directory}.") from None
+    report(options, results, directory)
 
 
-def report_folds(options, results, directory):
-    """Writes and prints the summary of all folds."""
-    from keras_gmlp.runs import write_folds
+def prepare_text(options, settings):
+    """Encodes the text files, once."""
+    from keras_gmlp.data.text.corpus import prepare_corpus
+    from keras_gmlp.data.text.tokenizer import Tokenizer
+    from keras_gmlp.models.presets import TEXT_PRESETS, lookup
 
-    summary = write_folds(directory, results)
-    if options.json:
-        print(json.dumps({"directory": str(directory), **summary}))
-        return
-    print("\nfold  accuracy  epochs")
-    for number, metrics in enumerate(results, 1):
-        print(f"{number:4}  {100 * metrics['test_accuracy']:6.2f} %  {metrics['epochs']:6}")
-    mean, deviation = (100 * summary[f"accuracy_{name}"] for name in ("mean", "deviation"))
-    print(f"mean  {mean:6.2f} %, standard deviation {deviation:.2f} %")
-    print(f"folds   {directory}/folds.json")
+    known = Path(settings.prepared, "tokenizer.json")
+    how = {"lowercase": not options.cased, "strip_accents": options.strip_accents}
+    asked = (options.cased or options.strip_accents) and known.exists()
+    if asked and not Tokenizer.load(known).has_steps(**how):
+        raise ValueError(
+            f"{known}: is another tokenizer; choose another folder, or leave out --cased and "
+            "--strip-accents to take it."
+        )
+    tokenizer = options.tokenizer or options.vocabulary_size
+    if tokenizer is None:
+        usual = lookup(settings.model, TEXT_PRESETS)[1]["vocabulary_size"]
+        tokenizer = known if known.exists() else usual
+    prepare_corpus(options.text, tokenizer, settings.prepared, valid=options.valid, **how)
 
 
-main = make_program(
-    "train",
-    __doc__,
-    USAGE,
-    list_runs,
-    introduce=introduce,
-    warn=warn_of_data,
-    report=report,
-)
+def _count_or_all(text):
+    if text != "all" and not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected a number or all; received {text!r}")
+    return text if text == "all" else int(text)
+
+
+def _minutes(text):
+    with contextlib.suppress(ValueError):
+        if float(text) > 0:
+            return float(text)
+    raise argparse.ArgumentTypeError(f"expected a number above 0; received {text!r}")
+
+
+SETTINGS = {"devices": {"type": _count_or_all}, "checkpoint_minutes": {"type": _minutes}}
+main = cli.Program("train", __doc__, USAGE, run, check, start=start_processes, **SETTINGS)

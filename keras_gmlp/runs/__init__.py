@@ -6,7 +6,7 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "folds": ["fold_settings", "train_folds", "write_folds"],
+        "folds": ["fold_settings", "write_folds"],
         "choosing": ["choose"],
         "prepare": ["PreparedRun", "prepare"],
         "settings": ["RunSettings"],

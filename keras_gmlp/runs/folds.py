@@ -7,8 +7,6 @@ from pathlib import Path
 from keras_gmlp.data.validation import check_folds
 from keras_gmlp.utils.files import write_json
 
-FILE = "folds.json"
-
 
 def fold_settings(settings, count):
     """Returns the settings of the run on each fold.
@@ -18,7 +16,8 @@ def fold_settings(settings, count):
         count: Number of folds.
 
     Returns:
-        A list of `RunSettings`, whose folders are `fold-1` and so on in that of the settings.
+        A list of `RunSettings`, whose folders are `fold-1` and so on in that of the settings. Each
+        run tests the fold that it does not train on; nothing reads the test images.
 
     Raises:
         ValueError: If there are fewer than two folds.
@@ -32,39 +31,15 @@ def fold_settings(settings, count):
     ]
 
 
-def train_folds(settings, count=5, **options):
-    """Trains a run on each fold, or resumes; complete runs are loaded.
-
-    Each run tests the fold that it does not train on. Nothing reads the test images.
-
-    Args:
-        settings: `RunSettings`.
-        count: Number of folds.
-        **options: As for `train_run`.
-
-    Returns:
-        The summary; see `write_folds`.
-
-    Raises:
-        ValueError: As `data.make_folds` and `prepare`.
-    """
-    from keras_gmlp.runs.run import train_run
-
-    folds = fold_settings(settings, count)
-    results = [train_run(fold, export=False, **options) for fold in folds]
-    return write_folds(settings.out, results)
-
-
 def write_folds(directory, results):
-    """Writes the summary of all folds to `folds.json`.
+    """Writes `folds.json`: the number of folds, mean, standard deviation and each accuracy.
 
     Args:
         directory: Folder of the file.
         results: Metrics of the run on each fold, dicts.
 
     Returns:
-        The summary, a dict: `folds`, their number; `accuracy_mean`; `accuracy_deviation`, the
-        standard deviation, as of a sample; and `accuracies`, a list.
+        The summary, a dict: `folds`, `accuracy_mean`, `accuracy_deviation`, `accuracies`.
     """
     from keras_gmlp.training.devices import is_main
 
@@ -76,5 +51,5 @@ def write_folds(directory, results):
         "accuracies": accuracies,
     }
     if is_main():
-        write_json(Path(directory) / FILE, summary)
+        write_json(Path(directory) / "folds.json", summary)
     return summary

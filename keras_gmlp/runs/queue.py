@@ -1,7 +1,7 @@
 """Trains a list of runs within a time limit: `python -m keras_gmlp.runs.queue PLAN.json`.
 
 For machines that are lent for minutes. PLAN.json holds a list of settings as `RunSettings` takes
-them, which are the options of train.py and train_text.py, the most wanted first:
+them, which are the options of train.py, the most wanted first:
 
     [{"model": "gmlp_conv_n4_32", "data": "cifar10", "recipe": "long", "out": "runs/a",
       "epochs": 300, "set": {"mixup": 0.2}},

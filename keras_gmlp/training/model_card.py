@@ -181,9 +181,8 @@ def _repeat(name, recipe):
 
 
 def write_command(options):
-    """Returns the shell command that gives a program these options, a dict."""
-    program = "train_text" if options.keys() & {"prepared", "task"} else "train"
-    lines = [f".venv/bin/python apps/{program}.py"]
+    """Returns the shell command of the run with these options, a dict."""
+    lines = [".venv/bin/python apps/train.py"]
     for name, value in options.items():
         if value is None or name in ("program", "fold"):  # of old runs; a part of --folds
             continue

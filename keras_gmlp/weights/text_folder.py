@@ -37,7 +37,7 @@ def open_text_model(source):
     if card["architecture"] in ("BertModel", "BertForQuestionAnswering"):
         raise ValueError(
             f"{source}: a {card['architecture']}, which no program uses; text.load_bert opens "
-            f"it, and apps/train_text.py --task DATA --weights {source} gives it another head."
+            f"it, and apps/train.py --task DATA --weights {source} gives it another head."
         )
     opened = open_keras(model, Path(source), card)
     return opened.find_task().wrap(opened, tokenizer)

@@ -81,7 +81,7 @@ def test_train_text(require_refusal, tmp_path):
     text = tmp_path / "text.txt"
     text.write_text("the cat and the hat\na dog and a cat\n\n" * 2000)
     given = ("--text", text, "--valid", text, "--prepared", tmp_path / "text", *TEXT, *SIZES)
-    require_refusal(8192, "train_text", *given, "--out", tmp_path / "run", resumes=True)
+    require_refusal(8192, "train", *given, "--out", tmp_path / "run", resumes=True)
 
 
 def test_calibrate_and_export(require_refusal, tmp_path):

@@ -10,7 +10,7 @@ from load_app import load_app
 from small_text import LABELS, LINES, save_small_model, small_text_model, small_tokenizer
 
 from keras_gmlp.data.text import TextSplit, Tokenizer
-from keras_gmlp.programs.shared import text_options
+from keras_gmlp.programs.shared import text_options, training
 from keras_gmlp.tasks.registry import TEXT_TASKS, find_task
 from keras_gmlp.utils.card import write_text_card
 
@@ -49,7 +49,7 @@ def give_input(monkeypatch, content):
     [([], "café"), (["--cased"], "Café"), (["--strip-accents"], "cafe")],
 )
 def test_marks_are_kept_unless_asked(tmp_path, options, kept):
-    program = load_app("train_text")
+    program = load_app("train")
     for name in ("train.txt", "valid.txt"):
         (tmp_path / name).write_text("Café au lait, café\n" * 9, "utf-8")
     given = ["--text", str(tmp_path / "train.txt"), "--valid", str(tmp_path / "valid.txt")]
@@ -69,11 +69,11 @@ def test_unknown_tokens_are_a_warning(capsys):
     tested = TextSplit(["a gem"] * 200, [0] * 200)
     data = SimpleNamespace(train=texts, test=tested, tokenizer=small_tokenizer())
     recipe = SimpleNamespace(task=find_task("text_classification"))
-    load_app("train_text").warn_of_data(SimpleNamespace(recipe=recipe, data=data))
-    start = "train_text: warning: 100.0 % of the tokens are unknown to the tokenizer"
+    training.warn_of_data(SimpleNamespace(recipe=recipe, data=data))
+    start = "train: warning: 100.0 % of the tokens are unknown to the tokenizer"
     assert capsys.readouterr().err.startswith(start)
     data.train = SimpleNamespace(texts=[("a gem", LINES[0])])
-    load_app("train_text").warn_of_data(SimpleNamespace(recipe=recipe, data=data))
+    training.warn_of_data(SimpleNamespace(recipe=recipe, data=data))
     assert not capsys.readouterr().err
 
 

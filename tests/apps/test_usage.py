@@ -27,24 +27,22 @@ COMPARE = [
     (["gmlp_n4_32", "--data", "./nowhere"], "no such folder"),
     (["gmlp_n4_32", "--fractions", "0"], "(0, 1]"),
     (["gmlp_n4_32", "--jobs", "0"], "jobs"),
-    (["gmlp_n4_32", "--", "--set", "seed=3"], "--seeds"),
-    (["gmlp_n4_32", "--", "--seed", "3"], "before --"),
-    (["gmlp_nano", "--tasks", "sst2"], "--text"),
-    (["gmlp_nano", "--text", "runs/text", "--fractions", "0.5"], "--fractions"),
-    (["gmlp_nono", "--text", "runs/text"], "gmlp_nono"),
+    (["gmlp_n4_32", "--set", "seed=3"], "--seeds"),
+    (["gmlp_nano", "--tasks", "sst2"], "--prepared"),
+    (["gmlp_nano", "--prepared", "runs/text", "--fractions", "0.5"], "--fractions"),
+    (["gmlp_nono", "--prepared", "runs/text"], "gmlp_nono"),
 ]
 TEXT = ["--text", "a.txt", "--valid", "b.txt"]
 TUNE = ["--task", "sst2", "--weights", "x"]
 TRAIN_TEXT = [
-    ([], "--text FILE"),
-    (["--task", "sst2"], "--weights"),
-    (["--weights", "runs/x"], "--task"),
+    (["--task", "sst2"], "weights"),
     (["--text", "a.txt"], "--valid"),
     (TUNE, "x: no such"),
-    (["--prepared", "x", "--label", "y"], "--task"),
+    (["--prepared", "x", "--label", "y"], "label"),
     (["--prepared", "x", "--cased"], "tokenizer"),
+    ([*TEXT, "--data", "digits"], "different runs"),
     ([*TEXT, "--strip-accents", "--tokenizer", "x"], "leave them out"),
-    ([*TUNE, "--set-model", "depth=4"], "pre-training"),
+    ([*TUNE, "--set-model", "depth=4"], "set_model"),
     ([*TUNE, "--set", "stochastic_depth=0.1"], "stochastic_depth"),
 ]
 SIMILAR = [
@@ -64,7 +62,7 @@ ROWS = [
     ("fill_mask", [], "give a text"),
     *(("train", *row) for row in TRAIN),
     *(("compare", *row) for row in COMPARE),
-    *(("train_text", ["--precision", "float32", *given], why) for given, why in TRAIN_TEXT),
+    *(("train", ["--precision", "float32", *given], why) for given, why in TRAIN_TEXT),
     *(("similar", ["query.png", "--data", "a", *given], why) for given, why in SIMILAR),
 ]
 

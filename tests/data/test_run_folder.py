@@ -21,6 +21,7 @@ from keras_gmlp.evaluation.calibration import calibrate_run
 from keras_gmlp.evaluation.labelled import LabelledImages
 from keras_gmlp.export import verify
 from keras_gmlp.inspection.near_duplicates import find_equal_texts
+from keras_gmlp.programs.shared.training import warn_of_data
 from keras_gmlp.runs.prepare import load_data
 from keras_gmlp.runs.settings import RunSettings
 from keras_gmlp.training.recipes import RECIPES
@@ -318,9 +319,9 @@ def test_test_texts_that_are_training_texts(tmp_path, monkeypatch, capsys):
     write_texts("texts.csv", 20)
     data = open_texts(TextSource("texts.csv", {"test": "texts.csv"}))
     assert len(find_equal_texts(data)) == 20
-    task = SimpleNamespace(headline="accuracy", find_unknown=lambda data: "")
+    task = SimpleNamespace(domain="texts", headline="accuracy", find_unknown=lambda data: "")
     recipe = SimpleNamespace(task=task)
-    load_app("train_text").warn_of_data(SimpleNamespace(data=data, recipe=recipe))
+    warn_of_data(SimpleNamespace(data=data, recipe=recipe))
     assert "20 of 20 test texts" in capsys.readouterr().err
 
 

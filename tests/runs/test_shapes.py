@@ -2,14 +2,12 @@
 
 import json
 
-import keras
 import numpy as np
 import pytest
 from load_app import load_app
 from PIL import Image
 
-import keras_gmlp
-from keras_gmlp import data, runs
+from keras_gmlp import runs
 from keras_gmlp.evaluation import calibration
 from keras_gmlp.evaluation.labelled import LabelledImages
 from keras_gmlp.evaluation.scoring import evaluate
@@ -52,25 +50,9 @@ def trained(photos, tmp_path_factory):
     return directory, runs.train_run(settings, export=False, verbose=0)
 
 
-@pytest.mark.parametrize(
-    ("fit", "least", "most"), [("crop", 0.3, 0.7), ("stretch", 0.96, 1), ("pad", 0.96, 1)]
-)
-def test_mark_at_the_edge_decides(request, photos, fit, least, most):
-    if fit == "pad":
-        accuracy = request.getfixturevalue("trained")[1]["test_accuracy"]
-    else:
-        found = data.load(photos, (16, 16), fit=fit)
-        keras.utils.set_random_seed(0)
-        model = keras_gmlp.gMLP(input_shape=(16, 16, 3), patch_size=4, classes=2, **SIZES)
-        model.compile(keras.optimizers.Adam(0.01), model.loss)
-        model.fit(*data.arrays(found, "train"), 16, epochs=20, verbose=0)
-        images, labels = data.arrays(found)
-        accuracy = np.mean(model.predict(images, verbose=0).argmax(-1) == labels)
-    assert least <= accuracy <= most
-
-
 def test_card_recipe_and_command_keep_the_fit(trained):
     directory, metrics = trained
+    assert metrics["test_accuracy"] >= 0.96  # the mark at the edge decides
     assert read_card(directory / "model.keras")["fit"] == "pad"
     recipe = json.loads((directory / "recipe.json").read_text())
     assert recipe["fit"] == "pad"

@@ -14,6 +14,7 @@ from read_table import read_table
 
 from keras_gmlp import text
 from keras_gmlp.inference import text as text_inference
+from keras_gmlp.programs.shared import training
 from keras_gmlp.runs.prepare import prepare
 from keras_gmlp.runs.run import read_run, train_run
 from keras_gmlp.runs.settings import RunSettings
@@ -53,11 +54,11 @@ def files(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def pretrained(files):
-    """The folder of a language model that train_text.py trained."""
+    """The folder of a language model that train.py trained."""
     out = files / "lm"
     arguments = ["--text", str(files / "train.txt"), "--valid", str(files / "valid.txt")]
     arguments += ["--prepared", str(files / "prepared"), "--vocabulary-size", "128"]
-    assert load_app("train_text").main([*arguments, *OPTIONS, "--out", str(out), "--json"]) == 0
+    assert load_app("train").main([*arguments, *OPTIONS, "--out", str(out), "--json"]) == 0
     return out
 
 
@@ -111,7 +112,7 @@ def test_fine_tuning_learns_a_task(pretrained, files, tmp_path):
     out = tmp_path / "tuned"
     arguments = ["--task", str(files / "animals.csv"), "--weights", str(pretrained)]
     arguments += ["--epochs", "30", "--learning-rate", "0.02", "--precision", "float32"]
-    assert load_app("train_text").main([*arguments, "--out", str(out), "--json"]) == 0
+    assert load_app("train").main([*arguments, "--out", str(out), "--json"]) == 0
     metrics = json.loads((out / "metrics.json").read_text())
     assert metrics["test_accuracy"] == 1
     assert metrics["test_matthews_correlation"] == pytest.approx(1)
@@ -174,7 +175,7 @@ def test_the_program_chooses_a_precision_and_says_how_to_resume(
     monkeypatch.setattr(
         precision, "choose_precision", lambda place: asked.append(place) or "float32"
     )
-    program = load_app("train_text")
+    program = load_app("train")
     out = tmp_path / "tuned"
     arguments = ["--task", str(files / "animals.csv"), "--weights", str(pretrained)]
     arguments += ["--epochs", "1", "--out", str(out)]
@@ -189,13 +190,12 @@ def test_the_program_chooses_a_precision_and_says_how_to_resume(
 
     monkeypatch.setattr("keras_gmlp.runs.run.choose", stop)
     assert program.main(arguments) == 130
-    assert "keeps the last checkpoint. The same command resumes the run." in capsys.readouterr().err
+    assert "the same command resumes the run" in capsys.readouterr().err
 
 
 def test_a_run_that_predicts_one_class_says_so(capsys):
     metrics = {"test_accuracy": 0.6, "test_predicted_classes": 1, "epochs": 3}
-    runs = [RunSettings(weights="runs/any", task="sst2")]
-    load_app("train_text").report(argparse.Namespace(json=False, runs=runs), [metrics], "runs/x")
+    training.report(argparse.Namespace(json=False, folds=None), [metrics], "runs/x")
     assert "one class" in capsys.readouterr().out
 
 

@@ -109,10 +109,10 @@ def test_card_of_a_classifier_of_pairs():
     assert "| test matthews correlation | 0.5 |" in card
     assert "On 0.1 of the training texts" in card
     assert "`model.keras`" not in card
-    command = re.search(r"(?s)\.venv/bin/python apps/train_text\.py.*?(?=\n```)", card)[0]
+    command = re.search(r"(?s)\.venv/bin/python apps/train\.py.*?(?=\n```)", card)[0]
     words = shlex.split(command.replace("\\\n", ""))[2:]
-    options = load_app("train_text").main.parse(words)
-    settings = load_app("train_text").read_settings(options)
+    options = load_app("train").main.parse(words)
+    settings = load_app("train").read_settings(options)
     assert dataclasses.replace(settings, out="x") == TUNING
 
 

@@ -50,7 +50,7 @@ def data(tmp_path, monkeypatch):
 
 OUTPUTS = [
     ("train", ["--data", "link", "--out", "photos"]),
-    ("train_text", ["--text", "photos", "--valid", "texts.csv", "--prepared", "photos/tokens"]),
+    ("train", ["--text", "photos", "--valid", "texts.csv", "--prepared", "photos/tokens"]),
     ("pack", [".", "--out", "packed"]),
     ("evaluate", ["m", "--data", "labels.csv", "--csv", "photos/../labels.csv"]),
     ("evaluate", ["m", "--data", "out/predictions.csv", "--out", "out"]),

@@ -29,7 +29,7 @@ FORMAT = 1  # of the stored corpus; part of its name
 TRAINING_CHARACTERS = 20_000_000  # of text, for the tokenizer
 DISTINCT = 3_000_000  # of them in different words: each takes the trainer 80 bytes
 RECORD = "prepared.json"
-WRITE_ONE = "write one: apps/train_text.py --text FILES --valid FILES."
+WRITE_ONE = "write one: apps/train.py --text FILES --valid FILES."
 
 
 class Corpus:

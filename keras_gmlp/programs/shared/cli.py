@@ -48,7 +48,6 @@ class Program:
         if "exit codes" not in usage:
             self.epilog += "exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C\n"
         self.only_prints = settings.pop("only_prints", False)  # a closed output is no error
-        self.passes_on = settings.pop("passes_on", False)  # what follows --, to `options.passed`
         self.start, self.settings = settings.pop("start", None), settings  # in place of `guarded`
 
     def parse(self, arguments=None):
@@ -56,9 +55,7 @@ class Program:
         self.parser = Parser(description=self.description, epilog=self.epilog)
         self.parser.add_options(self.options, **self.settings)
         given = list(sys.argv[1:] if arguments is None else arguments)
-        end = given.index("--") if self.passes_on and "--" in given else len(given)
-        options = self.parser.parse_args(given[:end])
-        options.passed = given[end + 1 :]
+        options = self.parser.parse_args(given)
         options.given, options.program, options.place, options.code = given, self.name, None, 0
         if self.check:
             with self._usage():

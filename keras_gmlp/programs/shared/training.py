@@ -1,149 +1,142 @@
-"""The frame of the programs that train: options, checks of the usage, how to resume."""
+"""What a training prints: what is trained on what, what speaks against the data, the results."""
 
-import argparse
-import contextlib
-import functools
 import json
-import sys
-from pathlib import Path
 
-from keras_gmlp.programs.shared.cli import Program, import_tensorflow, usage_errors
 from keras_gmlp.programs.shared.messages import print_error
-from keras_gmlp.programs.shared.processes import (
-    PROCESSES,
-    join_processes,
-    reporting,
-    start_processes,
-)
+from keras_gmlp.utils.errors import printable, shortened
 
-TRAINING = f"""\
---devices N|all=1  number of devices, of each process, that split each batch, on the JAX backend;
-    --batch-size is the global batch size
---model-parallel M:int=1  number of devices that shard one copy of the model, which saves memory;
-    divides --devices
-{PROCESSES}\
---checkpoint-minutes M  save a checkpoint within an epoch, too, when the last one is that old, so
-    that a killed run loses no more; default: at the end of each epoch only
---restart  delete the run in OUT and start
---tensorboard  log to OUT/tensorboard
---json  print the metrics as JSON, no progress
-"""
+FEW = 200  # test texts
+# In the order in which they are printed, and whether in percent.
+SCORES = {"accuracy": True, "mean_average_precision": True, "f1": True}
+SCORES |= {"matthews_correlation": False, "perplexity": False}
 
 
-def make_program(name, description, usage, list_runs, *, introduce, warn, report, **settings):
-    """Returns a program that trains the runs of `list_runs(options)`, and reports."""
-    # `introduce(run)` prints what is trained on what, `warn(run)` what speaks against the data;
-    # `begin(options)` works before the first run.
-    check, begin = settings.pop("check", None), settings.pop("begin", None)
+def introduce(run):
+    """Prints what will be trained on what."""
+    from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
 
-    def check_all(options):
-        if check:
-            check(options)
-        options.training = False
-
-    def run(options):
-        with usage_errors():
-            options.runs = list_runs(options)
-        join_processes(options)
-        with reporting(options):
-            return train_runs(begin, introduce, warn, report, options)
-
-    options = {"devices": {"type": _count_or_all}, "checkpoint_minutes": {"type": _minutes}}
-    return Program(name, description, usage, run, check_all, start=start_processes, **options)
-
-
-def _count_or_all(text):
-    if text != "all" and not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"expected a number or all; received {text!r}")
-    return text if text == "all" else int(text)
+    settings, data, task = run.settings, run.data, run.recipe.task
+    print(f"model  {settings.model or settings.weights}, {run.model.count_params():,} parameters")
+    if run.transfer is not None:
+        print(f"from   {settings.weights}: {run.transfer}")
+        if settings.weights == DEFAULT_BACKBONE:
+            print("       it knows photographs; --weights none trains from scratch")
+    if settings.kind == "data":
+        sizes = " + ".join(f"{len(split):,} {name}" for name, split in data.splits().items())
+        print(f"data   {data.name}, {len(data.labels)} classes, {sizes} images")
+    else:
+        print(f"data   {data.name}, {task.summarize_data(data)}")
+    if settings.kind == "prepared":
+        print(f"words  {data.tokenizer.size:,}, from {settings.prepared}/tokenizer.json")
+    print(f"in     {run.recipe.precision}, {advise_backend(run.recipe.precision)}")
+    print(f"to     {settings.out}")
 
 
-def _minutes(text):
-    with contextlib.suppress(ValueError):
-        if float(text) > 0:
-            return float(text)
-    raise argparse.ArgumentTypeError(f"expected a number above 0; received {text!r}")
+def advise_backend(precision):
+    """Returns the backend, and on a CPU the names of installed ones that usually are faster."""
+    import keras
+
+    from keras_gmlp.utils.environment import accelerators, installed_versions
+
+    backend = keras.backend.backend()
+    if accelerators():
+        return f"on {backend}"
+    # docs/results/speed.md, "Next to timm". In float32 TensorFlow is as fast as PyTorch.
+    better = {"jax": ("torch", "tensorflow"), "tensorflow": ("torch",), "torch": ()}[backend]
+    if precision == "float32" and backend == "tensorflow":
+        better = ()
+    packages = {"torch": ("torch",), "tensorflow": ("tensorflow-cpu", "tensorflow")}
+    faster = [name for name in better if installed_versions(packages[name])]
+    if not faster:
+        return f"on {backend}"
+    return f"on {backend}; on a CPU --backend {' or '.join(faster)} usually trains faster"
 
 
-def train_runs(begin, introduce, warn, report, options):
-    """Trains `options.runs` one after another, and reports."""
-    import_tensorflow()
-    from keras_gmlp.data.run_folder import Run
-    from keras_gmlp.runs.run import train_run
-    from keras_gmlp.training.devices import is_main, use_devices
-    from keras_gmlp.training.precision import choose_precision
-    from keras_gmlp.utils.environment import keep_freed_memory
+def warn_of_data(run):
+    """Prints what speaks against the data of a run."""
+    from keras_gmlp.data.run_folder import record_samples
+    from keras_gmlp.inspection.near_duplicates import find_equal_files, find_equal_texts
 
-    runs = options.runs
-    with usage_errors():
-        devices = contextlib.ExitStack()
-        devices.enter_context(use_devices(options.devices, options.model_parallel))
-        if "precision" not in runs[0].changes:
-            precision = choose_precision(None if options.restart else runs[0].out)
-            runs = [settings.with_changes(precision=precision) for settings in runs]
-    keep_freed_memory()
-
-    def introduce_run(run):
-        if not options.json:
-            introduce(run)
-        new = options.restart or not Run(run.settings.out).complete
-        if new and is_main():  # looks for all processes
-            warn(run)
-        options.training = True
-
-    interactive = not options.json and sys.stdout.isatty()  # shows a progress bar
-    shown = {
-        "introduce": introduce_run,
-        "report": (lambda text: None) if options.json else functools.partial(print, flush=True),
-        "verbose": 0 if options.json else 1 if interactive else 2,
-    }
-    given = {name: getattr(options, name) for name in ("restart", "tensorboard")}
-    given |= {"checkpoint_minutes": options.checkpoint_minutes}
-    export = not getattr(options, "no_export", True) and options.folds is None
-    places, results = [settings.out for settings in runs], []
-    directory = places[0] if len(places) == 1 else str(Path(places[0]).parent)
-    try:
-        with devices:
-            if begin:
-                begin(options)
-            for settings in runs:
-                results.append(train_run(settings, export, **shown, **given))
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(how_to_resume(options, directory, places)) from None
-    return report(options, results, directory)
+    task, data = run.recipe.task, run.data
+    if task.domain == "images":
+        if found := find_equal_files(record_samples(data)):
+            copy, original = map(printable, next(iter(found.items())))
+            warn_of_copies(found, data.test, "images", f"{copy} is {original}")
+        return
+    if task.headline == "accuracy":
+        if (samples := len(data.test)) < FEW:
+            warn(
+                f"number of test texts: {samples:,}, so the accuracy has a standard error of up to "
+                f"{50 / samples**0.5:.0f} points. Test on more if you can (--test, --hold-out)."
+            )
+        if found := find_equal_texts(data):
+            warn_of_copies(found, data.test, "texts", f"such as {shortened(repr(found[0]), 60)}")
+    if line := task.find_unknown(data):
+        warn(line)
 
 
-def how_to_resume(options, place, directories):
-    """Returns what stopped runs have kept in their directories, and what resumes them."""
-    from keras_gmlp.training.run_directory import has_progress
-
-    if options.restart and not options.training:
-        return f"stopped; {place} is unchanged. The same command starts again."
-    if not any(map(has_progress, directories)):
-        return "stopped; no epoch was finished. The same command starts again."
-    command = "The same command" + " without --restart" * options.restart
-    return f"stopped; {place} keeps the last checkpoint. {command} resumes the run."
-
-
-def warn_of_copies(program, unit, found, test, example):
-    """Prints that test images, or texts, are for training, too."""
-    print_error(
-        f"{program}: warning",
+def warn_of_copies(found, test, unit, example):
+    """Prints that test samples are for training, too."""
+    warn(
         f"{len(found):,} of {len(test):,} test {unit} are training {unit} too ({example}); the "
-        "test accuracy will be too high. Remove them from one of the splits.",
+        "test accuracy will be too high. Remove them from one of the splits."
     )
 
 
-def print_result(options, metrics, directory, result, lines):
-    """Prints the metrics of a run as JSON, or its result, further lines and its files."""
+def warn(text):
+    print_error("train: warning", text)
+
+
+def report(options, results, directory):
+    """Prints the results."""
+    if options.folds is not None:
+        report_folds(options, results, directory)
+        return
+    metrics = results[0]
     if options.json:
         print(json.dumps({"directory": str(directory), **metrics}))
         return
+    scores = [
+        f"{split} {name.replace('_', ' ')} {show_score(name, metrics[f'{split}_{name}'])}"
+        for split in ("test", "validation")
+        for name in SCORES
+        if f"{split}_{name}" in metrics
+    ]
     best = f", epoch {metrics['best_epoch']} is saved" if "best_epoch" in metrics else ""
     seconds = f", {metrics['seconds']:.0f} s" if "seconds" in metrics else ""
     trained = f"after {metrics['epochs']} epochs" if metrics["epochs"] else "with a linear head"
-    print(f"{result} {trained}{best}{seconds}")
-    exported = f", {directory}/model.tflite" if "tflite" in metrics.get("exports", {}) else ""
-    print(*lines, f"model   {directory}/model.keras{exported}", sep="\n")
+    print(f"{', '.join(scores)} {trained}{best}{seconds}")
+    if metrics.get("test_predicted_classes") == 1:
+        print("It predicts one class alone. Try another --seed or --learning-rate.")
+    exports = metrics.get("exports", {})
+    for name, export in exports.items():
+        if "latency_ms" in export:  # not of all formats
+            score = next(name for name in SCORES if name in export)
+            print(
+                f"{name}: {score.replace('_', ' ')} {show_score(score, export[score])}, "
+                f"{export['megabytes']} MB, {export['latency_ms']} ms per image on one thread"
+            )
+    exported = f", {directory}/model.tflite" if "tflite" in exports else ""
+    print(f"model   {directory}/model.keras{exported}")
     if metrics["epochs"]:
         print(f"curves  {directory}/curves.png")
+
+
+def show_score(name, value):
+    return f"{100 * value:.2f} %" if SCORES[name] else f"{value:.4g}"
+
+
+def report_folds(options, results, directory):
+    """Writes and prints the summary of all folds."""
+    from keras_gmlp.runs import write_folds
+
+    summary = write_folds(directory, results)
+    if options.json:
+        print(json.dumps({"directory": str(directory), **summary}))
+        return
+    print("\nfold  accuracy  epochs")
+    for number, metrics in enumerate(results, 1):
+        print(f"{number:4}  {100 * metrics['test_accuracy']:6.2f} %  {metrics['epochs']:6}")
+    mean, deviation = (100 * summary[f"accuracy_{name}"] for name in ("mean", "deviation"))
+    print(f"mean  {mean:6.2f} %, standard deviation {deviation:.2f} %")
+    print(f"folds   {directory}/folds.json")
