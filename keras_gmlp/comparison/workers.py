@@ -25,7 +25,6 @@ class Workers:
         self.sources = {r: places.get(os.path.realpath(r.source)) for r in runs if r.source}
         self.waiting = [run for run in runs if not run.complete and not run.failed]
         self.working = {}  # from each run to (process, cores)
-        self.began, self.done_before = time.monotonic(), self._done()
         self.line = StatusLine()
 
     def train(self):
@@ -102,22 +101,11 @@ class Workers:
             log.unlink(missing_ok=True)
             self.line.say(f"{run.name}: complete ({self._state()})")
 
-    def _done(self):
-        """Returns the epochs done, weighted by the size of their training set."""
-        return sum(run.fraction * len(run.history()) for run in self.runs)
-
     def _state(self):
-        """Returns how many runs are done and, of images, about how long the others will take."""
+        """Returns how many runs are done."""
         failed = sum(run.failed for run in self.runs)
         text = f"{sum(run.complete for run in self.runs)}/{len(self.runs)} runs"
-        text += f", {failed} failed" if failed else ""
-        going_on = (*self.waiting, *self.working)
-        left = sum(run.fraction * (run.epochs - len(run.history())) for run in going_on)
-        rate = (self._done() - self.done_before) / max(time.monotonic() - self.began, 0.1)
-        if rate <= 0 or not left or self.sources:  # epochs of texts take seconds or hours
-            return text
-        hours, minutes = divmod(round(left / rate / 60), 60)
-        return f"{text}, left " + (f"{hours} h {minutes:02} min" if hours else f"{minutes} min")
+        return f"{text}, {failed} failed" if failed else text
 
 
 def train_command(settings):

@@ -1,10 +1,7 @@
 """From the settings of a run to a `PreparedRun`: its data are open and its model is built."""
 
-import contextlib
 import dataclasses
 import json
-import os
-from pathlib import Path
 
 import keras
 
@@ -16,11 +13,8 @@ from keras_gmlp.models.presets import lookup
 from keras_gmlp.runs.settings import RunSettings
 from keras_gmlp.runs.text import adapt_language_model, build_language_model
 from keras_gmlp.tasks.multi_label_classification import match_labels
-from keras_gmlp.training import run_directory
 from keras_gmlp.training.callbacks import require_validation
-from keras_gmlp.training.devices import is_main
 from keras_gmlp.training.recipes import Recipe
-from keras_gmlp.utils.files import directory_lock
 from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
 from keras_gmlp.weights import pretrained
 
@@ -70,8 +64,7 @@ def prepare(settings, dataset=None):
         A `PreparedRun`.
 
     Raises:
-        ValueError: If the settings cannot work, the data or the weights cannot be loaded, or
-            another process uses the directory.
+        ValueError: If the settings cannot work, or the data or the weights cannot be loaded.
     """
     settings.check()
     recipe = settings.make_recipe()
@@ -81,8 +74,6 @@ def prepare(settings, dataset=None):
         return PreparedRun(settings, recipe, *make(settings, recipe))
     if dataset is None:
         check_path(settings.data)  # before weights are downloaded
-    if is_main():
-        _check_directory(settings.out)
     source = None
     if settings.weights:
         source = pretrained.load(settings.weights, settings.model)
@@ -130,14 +121,3 @@ def load_data(settings, image_shape=None, dataset=None):
         place = settings.data, size, settings.data_dir
         dataset = data.load(*place, channels, groups, settings.fit)
     return divide_training(dataset, **{n: getattr(settings, n) for n in PARTS}, groups=groups)
-
-
-def _check_directory(directory):
-    """Raises a `ValueError` if another process uses the directory; leaves no empty folders."""
-    place = Path(os.path.realpath(directory))
-    new = [folder for folder in (place, *place.parents) if not folder.exists()]
-    with directory_lock(directory, run_directory.LOCK_TIMEOUT):
-        pass
-    with contextlib.suppress(OSError):  # another run may have started in one
-        for folder in new:
-            folder.rmdir()

@@ -2,11 +2,13 @@
 
 import json
 import zipfile
+from types import SimpleNamespace
 
 import pytest
 
 from keras_gmlp.comparison import costs
 from keras_gmlp.comparison.plan import PlannedRun, plan_images
+from keras_gmlp.evaluation.flops import count_flops
 from keras_gmlp.runs import RunSettings
 
 
@@ -25,14 +27,13 @@ def measured(monkeypatch):
 
     def export_run(directory, formats):
         assert formats == ["tflite"]
-        model = (directory / "model.keras").read_text()
-        (directory / "model.tflite").write_text(f"export of {model}")
+        model = (directory / "model.keras").read_bytes()
+        (directory / "model.tflite").write_bytes(b"export of " + model)
 
     monkeypatch.setattr(costs, "export_run", export_run)
     monkeypatch.setattr(costs, "count_flops", lambda path: len(path.read_text()))
-    monkeypatch.setattr(
-        costs.inference, "load", lambda path, threads: contents.append(path.read_bytes())
-    )
+    loader = SimpleNamespace(load=lambda path, threads: contents.append(path.read_bytes()))
+    monkeypatch.setattr(costs, "inference", loader)
     monkeypatch.setattr(
         costs, "measure_latencies", lambda models, repeats: dict.fromkeys(models, 0.0012345)
     )
@@ -49,6 +50,23 @@ def test_latency_is_that_of_the_model_as_it_was_trained(run, measured, folded):
     assert costs.measure_costs([run]) == {"resmlp_n4_32": {"flops": 7, "latency_ms": 1.234}}
     assert measured == [b"export of a model" if folded else own]
     assert (run.directory / "model.tflite").read_bytes() == own
+
+
+def test_costs_of_a_run_whose_model_was_not_kept(tmp_path, measured, monkeypatch):
+    monkeypatch.setattr(costs, "count_flops", count_flops)
+    run = PlannedRun(*plan_images(["gmlp_n4_32"], RunSettings(), tmp_path))
+    run.directory.mkdir(parents=True)
+    (run.directory / "metrics.json").write_text("{}")
+    recipe = {"image_shape": [16, 16, 3], "labels": ["a", "b"]}
+    (run.directory / "recipe.json").write_text(json.dumps(recipe))
+    kept = sorted(run.directory.iterdir())
+    (cost,) = costs.measure_costs([run]).values()
+    # 16 tokens: stem, seven blocks of expand, spatial projection and shrink, head.
+    block = 192 * 384 + 16 * 192 + 192 * 192
+    assert cost["flops"] == 2 * (16 * (48 * 192 + 7 * block) + 192 * 2)
+    assert sorted(run.directory.iterdir()) == kept
+    assert json.loads((run.directory / "metrics.json").read_text())["flops"] == cost["flops"]
+    assert len(measured) == 1
 
 
 def test_run_without_model_and_recipe_is_reported(run, measured):

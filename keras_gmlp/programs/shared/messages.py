@@ -9,7 +9,6 @@ from pathlib import Path
 from keras_gmlp.utils.errors import cut, join_words, printable
 
 ROOT = Path(__file__).resolve().parents[3]
-VENV = ROOT / ".venv"
 COMMAND = "keras-gmlp"  # comes with a wheel, where apps/ is missing
 
 # The extra of the package that installs some modules. CORE comes with the package itself; all other
@@ -24,17 +23,9 @@ EXTRAS = {
 }
 CORE = ("ai_edge_litert", "keras", "keras_gmlp", "lazy_loader", "numpy", "PIL")
 
-FREE = "free some space and give the same command again"
-ACCESS = "choose a path that you can access"
 ADVICE = {
-    errno.ENOSPC: FREE,
-    errno.EDQUOT: FREE,
-    errno.EFBIG: "choose another disk, or raise the limit on files (ulimit -f)",
-    errno.EACCES: ACCESS,
-    errno.EPERM: ACCESS,
-    errno.EROFS: "choose a writable path",
-    errno.ENOTDIR: "a part of this path is a file",
-    errno.EEXIST: "expected a folder or a new path",
+    errno.ENOSPC: "free some space and give the same command again",
+    errno.EACCES: "choose a path that you can access",
 }
 
 
@@ -70,11 +61,7 @@ def missing(error):
     extra = "" if module in CORE else f"[{extra}]"
     clone = (ROOT / "pyproject.toml").is_file()
     package = f'-e "{ROOT}{extra}"' if clone else f'"{COMMAND}{extra}"'
-    advice = f"{error}. Install: pip install {package}"
-    if VENV.is_dir() and Path(sys.prefix).resolve() != VENV.resolve():
-        python = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-        advice += f", or run this with {python}"
-    return advice
+    return f"{error}. Install: pip install {package}"
 
 
 def print_error(program, error):
