@@ -1,7 +1,5 @@
 """Charts of a comparison: one colour per name, labels next to the points."""
 
-import statistics
-
 from keras_gmlp.utils import plotting
 
 COSTS = {
@@ -11,26 +9,24 @@ COSTS = {
 }
 
 
-def draw_epochs(named, path):
-    """Draws test accuracy over epochs: the mean over the runs, and a band from worst to best."""
+def draw_lines(series, path, xlabel, ylabel, log=False):
+    """Draws lists of x, mean, lowest and highest value by name, as lines in bands."""
     figure, (axes,) = make_figure()
     ends = []
-    for (name, runs), colour in zip(named.items(), choose_colours(named), strict=True):
-        histories = [run.history() for run in runs]
-        columns = [
-            [100 * float(history[i]["val_accuracy"]) for history in histories]
-            for i in range(min(map(len, histories)))
-        ]
-        epochs = range(1, len(columns) + 1)
-        means = [statistics.mean(column) for column in columns]
-        axes.plot(epochs, means, color=colour, marker=".")
-        if len(histories) > 1:
-            low, high = [min(c) for c in columns], [max(c) for c in columns]
-            axes.fill_between(epochs, low, high, color=colour, alpha=0.15, linewidth=0)
-        ends.append((len(columns), means[-1], name, colour))
+    for (name, points), colour in zip(series.items(), choose_colours(series), strict=True):
+        xs, means, low, high = zip(*points, strict=True)
+        axes.plot(xs, means, color=colour, marker=".")
+        axes.fill_between(xs, low, high, color=colour, alpha=0.15, linewidth=0)
+        ends.append((xs[-1], means[-1], name, colour))
+    if log:
+        from matplotlib.ticker import LogLocator
+
+        axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.minorticks_off()
     label_ends(axes, ends)
-    title = "band: worst to best" if any(len(runs) > 1 for runs in named.values()) else ""
-    axes.set(xlabel="epoch", ylabel="test accuracy (%)", title=title)
+    axes.set(xlabel=xlabel, ylabel=ylabel)
     return plotting.save(figure, path)
 
 
@@ -64,25 +60,6 @@ def pareto(points):
         if not front or point[1] > front[-1][1]:
             front.append(point)
     return front
-
-
-def draw_series(series, path, xlabel, ylabel):
-    """Draws lists of x, mean and spread by name, as lines over a logarithmic axis."""
-    from matplotlib.ticker import LogLocator
-
-    figure, (axes,) = make_figure()
-    ends = []
-    for (name, points), colour in zip(series.items(), choose_colours(series), strict=True):
-        xs, means, spreads = zip(*points, strict=True)
-        axes.errorbar(xs, means, yerr=spreads, color=colour, marker="o", capsize=2)
-        ends.append((xs[-1], means[-1], name, colour))
-    axes.set_xscale("log")
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axes.xaxis.set_major_formatter("{x:g}")
-    axes.minorticks_off()
-    label_ends(axes, ends)
-    axes.set(xlabel=xlabel, ylabel=ylabel)
-    return plotting.save(figure, path)
 
 
 def make_figure(columns=1):

@@ -159,9 +159,20 @@ def draw_charts(lines, directory):
 def _epochs(lines):
     # Runs that held out validation images have no test accuracy in their histories.
     of = [x for x in lines if x.family and x.measure == ACCURACY and "validation" not in x.settings]
-    named = {line.name: [run for run in line.complete if run.history()] for line in of}
-    named = {name: runs for name, runs in named.items() if runs}
-    return named and (lambda path: charts.draw_epochs(named, path))
+    series = {line.name: points for line in of if (points := _list_epochs(line.complete))}
+    label = "epoch", "test accuracy (%), worst to best"
+    return series and (lambda path: charts.draw_lines(series, path, *label))
+
+
+def _list_epochs(runs):
+    """Returns points `(epoch, mean, lowest, highest)` of the epochs that all runs have."""
+    histories = [
+        [100 * float(row["val_accuracy"]) for row in rows]
+        for run in runs
+        if (rows := run.history())
+    ]
+    columns = enumerate(zip(*histories, strict=False), 1)
+    return [(epoch, statistics.mean(c), min(c), max(c)) for epoch, c in columns]
 
 
 def _costs(lines):
@@ -199,7 +210,7 @@ def _capacity(lines):
     series = _list_series(lines, lambda line: line.family, "parameters", 1e-6)
     grown = any(points[-1][0] >= GROWTH * points[0][0] for points in series.values())
     label = "parameters (millions)", f"test {lines[0].measure.name}" if lines else ""
-    return grown and (lambda path: charts.draw_series(series, path, *label))
+    return grown and (lambda path: charts.draw_lines(series, path, *label, log=True))
 
 
 def _fractions(lines):
@@ -207,15 +218,16 @@ def _fractions(lines):
     series = _list_series(lines, lambda line: line.preset, "fraction", 100)
     series = {name: points for name, points in series.items() if points[-1][0] > points[0][0]}
     label = "training images (% of the set)", "test accuracy (%), ± standard deviation over seeds"
-    return series and (lambda path: charts.draw_series(series, path, *label))
+    return series and (lambda path: charts.draw_lines(series, path, *label, log=True))
 
 
 def _list_series(lines, key, column, unit):
-    """Returns sorted points `(x, mean, spread)` of the lines by a key, x from a column."""
-    groups = group_by(lines, key).items()
-    return {
-        k: sorted((unit * line.mean(column), *_spread(line)) for line in of) for k, of in groups
-    }
+    """Returns sorted points of the lines by a key: x from a column, mean, less and more."""
+    series = {}
+    for name, of in group_by(lines, key).items():
+        points = [(unit * line.mean(column), *_spread(line)) for line in of]
+        series[name] = sorted((x, mean, mean - d, mean + d) for x, mean, d in points)
+    return series
 
 
 def _spread(line):

@@ -83,7 +83,7 @@ def test_families_are_drawn_over_their_sizes(train, tmp_path, saved_figures):
     _, paths = write_report(read_trained(tmp_path / "plan.json"), tmp_path / "out")
     assert "capacity.png" in [path.name for path in paths]
     (axes,) = saved_figures[-1].axes
-    gmlp, vit = (container.lines[0] for container in axes.containers)
+    gmlp, vit = axes.lines
     assert list(gmlp.get_xdata()) == pytest.approx([0.2, 0.8])
     assert list(gmlp.get_ydata()) == pytest.approx([70, 80])
     assert (*vit.get_xdata(), *vit.get_ydata()) == pytest.approx((0.8, 60))

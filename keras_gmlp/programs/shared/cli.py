@@ -161,12 +161,9 @@ def import_tensorflow():
 
 
 def _prepare_output():
-    """Replaces missing streams, and characters that an encoding lacks; silences image decoders."""
-    for name in ("stdout", "stderr"):
-        stream = getattr(sys, name)
-        if stream is None:
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 (to the program's end)
-        elif hasattr(stream, "reconfigure"):
+    """Replaces characters that an encoding lacks; silences image decoders."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     # The notes of Pillow on odd files may be hundreds of lines for one. The filter is
     # the last in the list, so that `python -W` still shows them.
