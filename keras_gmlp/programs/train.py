@@ -51,7 +51,8 @@ examples:
                                                        start from a trained model
   apps/train.py --text wiki/*.txt --valid held_out.txt
                                                        a nano gMLP that fills in masked tokens
-  apps/train.py --prepared runs/text --model bert_nano the same for BERT, on the prepared text
+  apps/train.py --prepared runs/text --model bert_nano
+                                                       the same for BERT, on the prepared text
   apps/train.py --task sst2 --weights runs/gmlp_nano-text
                                                        fine-tunes it to classify texts
   apps/train.py --task reviews.csv --weights hf-hub:google/bert_uncased_L-4_H-256_A-4
