@@ -5,8 +5,9 @@ from keras_gmlp.data.images.image_data import ImageData
 from keras_gmlp.data.run_folder import Run
 from keras_gmlp.models.saved import load_model
 from keras_gmlp.runs.run import train_run
-from keras_gmlp.runs.settings import RunSettings, require_backbone
+from keras_gmlp.runs.settings import RunSettings
 from keras_gmlp.training.precision import choose_precision
+from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
 
 
 def finetune(
@@ -75,7 +76,7 @@ def finetune(
         )
     name = data.name if dataset else canonical_name(data)
     settings = RunSettings(
-        weights=str(weights) if weights is not None else require_backbone(),
+        weights=DEFAULT_BACKBONE if weights is None else str(weights),
         data=name,
         image_size=image_size,
         validation=validation,

@@ -14,7 +14,7 @@ from keras_gmlp.models.presets import IMAGE_PRESETS, TEXT_PRESETS, lookup
 from keras_gmlp.training.recipes import find_recipe, override
 from keras_gmlp.utils.errors import shortened
 from keras_gmlp.utils.files import require_output
-from keras_gmlp.utils.shipped import DEFAULT_BACKBONE, find_shipped, list_shipped
+from keras_gmlp.utils.shipped import find_shipped
 from keras_gmlp.weights.files import short_name
 
 # Arguments of a model, of images or of text, that follow from other settings.
@@ -44,17 +44,6 @@ KINDS = {
     "task": ("weights", "column", "label", "test", "hold_out", "validation", "dropout"),
 }
 TASKS = {"data": None, "prepared": "masked_lm", "task": "text_classification"}
-
-
-def require_backbone():
-    """Returns the name of the included backbone for a user's own images."""
-    if DEFAULT_BACKBONE not in list_shipped():
-        raise ValueError(
-            f"images of your own start from {DEFAULT_BACKBONE}, which is not in this installation: "
-            "included models come with a clone of the repository. Clone it and run pip install "
-            "-e . in it, or give other weights; --weights none trains from scratch."
-        )
-    return DEFAULT_BACKBONE
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,7 +11,7 @@ from own_images import write_folder, write_start
 import keras_gmlp
 from keras_gmlp import runs
 from keras_gmlp.models.structure import find_zooms
-from keras_gmlp.runs import choosing, settings
+from keras_gmlp.runs import choosing
 
 
 @pytest.fixture(scope="module")
@@ -61,12 +61,6 @@ def test_pictures_in_files_are_seen_at_several_zooms(places, tmp_path, monkeypat
         folder, weights, directory=tmp_path / "c", image_size=8, **options
     )
     assert find_zooms(model) == (1,)
-
-
-def test_without_the_included_weights(places, monkeypatch):
-    monkeypatch.setattr(settings, "DEFAULT_BACKBONE", "gmlp_that_nobody_has_64")
-    with pytest.raises(ValueError, match="--weights none"):
-        keras_gmlp.finetune(places[1])
 
 
 def test_wrong_settings(places, tmp_path):

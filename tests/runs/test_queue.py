@@ -61,10 +61,9 @@ def test_bad_plan_is_one_line(tmp_path, capsys):
         ("{}", "list"),
         ("[]", "empty list"),
         ('[{"recipe": "slow"}]', "run 1: Unknown recipe 'slow'"),
-        ('[{"out": "a"}, {"out": "./a"}]', "two runs"),
         ('[{"model": 5}]', "run 1: model"),
         ('[{"set_model": ["depth"]}]', "set_model"),
-        ('[{"modl": "a"}]', r"run 1: .*Did you mean 'model'\?"),
+        ('[{"modl": "a"}]', r"run 1: .*'modl'"),
     ):
         path = tmp_path / "plan.json"
         path.write_text(text)

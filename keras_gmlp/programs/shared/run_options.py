@@ -98,7 +98,7 @@ def read_settings(options):
     """Returns the `RunSettings` of a run, checked; a `ValueError` names what is wrong."""
     from keras_gmlp.data.datasets import holds_files
     from keras_gmlp.data.images.packed import is_packed
-    from keras_gmlp.runs.settings import require_backbone
+    from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
 
     weights = options.weights
     if weights == "":  # an unset variable of a shell
@@ -107,7 +107,7 @@ def read_settings(options):
         # A user's own images start from the included backbone, unless a model is described.
         described = options.model or options.set_model or options.patch_size or options.patch_window
         own = holds_files(options.data) or is_packed(Path(options.data).expanduser())
-        weights = require_backbone() if own and not described else None
+        weights = DEFAULT_BACKBONE if own and not described else None
     settings = make_settings(options, weights=None if weights == SCRATCH else weights)
     settings.check()
     return settings
