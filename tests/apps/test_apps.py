@@ -86,12 +86,6 @@ def test_classify_escapes_names_that_could_change_the_terminal(capsys):
     assert second.startswith("  a dog       25.0 % ")
 
 
-def test_classify_does_not_print_the_name_of_another_class(capsys):
-    model = SimpleNamespace(labels=("a_b", "a b"), thresholds=None)  # which are shown as they are
-    load_app("classify").show("x.png", Answer([("a_b", 0.75)], None, [0]), model, False)
-    assert "a_b" in capsys.readouterr().out
-
-
 def test_classify_continues_after_bad_files(run, picture, tmp_path, app):
     (tmp_path / "none").mkdir()
     bad = [tmp_path / name for name in ("empty.png", "missing.png", "none")]
@@ -121,22 +115,6 @@ def test_export_without_data(tmp_path, app):
     assert "its data are unknown; give --data" in error
     assert app("export", *options, "--no-check", "--json")[:2] == (0, "{}\n")
     assert (tmp_path / "model_float32.tflite").exists()
-
-
-def test_what_is_no_run_is_named_as_it_was_given(tmp_path, app):
-    for name, file in (("begun", "recipe.json"), ("gone", "metrics.json")):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / file).write_text("{}")
-    for given, reason in (
-        (tmp_path / "v1.5", "no such"),
-        (tmp_path / "gone", "missing"),
-        (tmp_path / "begun", "not complete"),
-        (tmp_path, "no model in this folder"),
-    ):
-        code, _, error = app("export", given)
-        assert (code, error.count("\n")) == (1, 1)
-        assert error.startswith(f"export: {given}: ")
-        assert reason in error
 
 
 def test_missing_data_is_reported_before_weights_are_downloaded(tmp_path, monkeypatch, app):
