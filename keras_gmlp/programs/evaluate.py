@@ -1,10 +1,11 @@
-"""Evaluates models of any format on a folder or table of images, or a data set."""
+"""Evaluates models of any format on labelled images or texts, or language models on text."""
 
 import functools
 import os
 from pathlib import Path
 
 from keras_gmlp.programs.shared import cli
+from keras_gmlp.programs.shared.text_options import COLUMNS
 from keras_gmlp.utils.errors import first_of, printable
 
 FILES = ("report.json", "predictions.csv", "confusion.png", "errors.png", "reliability.png")
@@ -15,26 +16,30 @@ SCORES = ("precision", "recall", "f1")
 
 LABEL_SCORES = ("average_precision", "threshold", *SCORES)
 
-SHARES = (
-    *("accuracy", "top5_accuracy", "balanced_accuracy"),
-    *("mean_average_precision", "mean_f1", "exact_match"),
-    *("calibration_error", "rejected"),
-)
-
+# What is printed in percent; and of several models, side by side.
+SHARES = {
+    *("accuracy", "top5_accuracy", "balanced_accuracy", "calibration_error", "rejected"),
+    *("mean_average_precision", "mean_f1", "exact_match", "agreement", *LABEL_SCORES),
+}
 COMPARED = (
-    *("mean_average_precision", "exact_match", "accuracy", "balanced_accuracy"),
-    *("calibration_error", "rejected", "agreement"),
+    *("mean_average_precision", "exact_match", "perplexity", "accuracy", "balanced_accuracy"),
+    *("matthews_correlation", "calibration_error", "rejected", "agreement", "latency_ms"),
 )
+HIDDEN = ("agreement", "classes", "confusion", "cut", "images", "latency_ms", "model")
 
-USAGE = """\
+USAGE = f"""\
 models MODEL+  a .tflite, .keras or .onnx file, a folder (SavedModel or run), the name of an
-    included model, or published weights (a file or hf-hub:NAME)
---data PATH|NAME!  a folder with a folder of images for each class, a table (.csv, .tsv) with the
-    columns path and label, or a data set by name
---split test|train|validation|all=test  the images that apps/train.py holds out (the split test,
-    else every fifth image of a class), those it trains on, those for validation (the split
-    validation, or held out by the first model's run), or all
+    included model, or published weights (a file or hf-hub:NAME); all of images, or all of texts
+--data PATH|NAME!  images: a folder with a folder of images for each class, a table (.csv, .tsv)
+    with the columns path and label, or a data set by name; for classifiers of texts: sst2, mrpc,
+    cola, a CSV, TSV or JSON lines file, or a folder with a folder of text files for each class; for
+    language models: a text file, or the folder of a prepared text
+--split test|train|validation|all  the samples that apps/train.py holds out (the split test, else
+    every fifth of a class), those it trains on, those for validation (the split validation, or held
+    out by the first model's run), or all; default: test, or all of texts that no run trained on
 --groups REGEX  the groups by which apps/train.py held images out; default: those of the run
+{COLUMNS}\
+--limit N:count  evaluate on N texts, drawn at random
 --out DIR  folder for the report and the pictures
 --csv FILE  .csv file for the first model's predictions
 --data-dir
@@ -42,112 +47,146 @@ models MODEL+  a .tflite, .keras or .onnx file, a folder (SavedModel or run), th
 --json  print the report as JSON
 
 The first model gets the full report, the others a row in a table. Classes are matched by name;
-images of a class that a model does not know are left out.
+samples of a class that a model does not know are left out and named.
 
 Models that give any number of labels for an image are scored label by label: average precision
 (AP), and precision, recall and F1 at the thresholds of the model. Labels that only the images or
 only the model know are left out and named. An exact match has all compared labels right. --out
 then writes no confusion.png, and errors.png shows the largest errors of any label.
 
---out writes report.json, with all models, and for the first one predictions.csv, confusion.png,
-errors.png (the wrong predictions with the highest probability) and reliability.png (how often
-predictions of a probability are right).
+--out writes report.json, with all models, and for the first one, if it is a classifier,
+predictions.csv, confusion.png, errors.png (the wrong predictions of images with the highest
+probability) and reliability.png (how often predictions of a probability are right).
 
 examples:
   apps/evaluate.py runs/gmlp_n4_32-photos --data photos/
   apps/evaluate.py model.keras model.tflite model.onnx --data photos/ --out evaluation
   apps/evaluate.py gmlp_n4_32-cifar10 --data new_photos/ --split all
+  apps/evaluate.py amlp_nano-sst2 --data sst2
+  apps/evaluate.py runs/a/model.keras runs/a/model.tflite --data reviews.csv --out evaluation
+  apps/evaluate.py amlp_nano-wiki --data held_out.txt --limit 500
 """
 
 
 def check(options):
-    files = [*filter(os.path.isfile, options.models)]
-    check_outputs(options, *files)
+    inputs = (options.data, options.test, *filter(os.path.isfile, options.models))
+    for name in ("", *FILES) if options.out else ():
+        cli.check_output(Path(options.out, name), *inputs)
     if options.csv:
         csv = Path(options.csv)
         if csv.is_dir() or csv.suffix.lower() != ".csv" or csv.name.lower() == "history.csv":
             raise cli.UsageError(f"--csv must be a .csv file, no history.csv: {str(csv)!r}")
-        cli.check_output(csv, options.data, *files, option="--csv")
-
-
-def check_outputs(options, *inputs):
-    """Raises a `UsageError` if --out, or a file in it, is one of the inputs or in the data."""
-    for name in ("", *FILES) if options.out else ():
-        cli.check_output(Path(options.out, name), options.data, *inputs)
+        cli.check_output(csv, *inputs, option="--csv")
 
 
 def run(options):
-    from keras_gmlp.data.datasets import holds_files
-    from keras_gmlp.data.run_folder import Run
-    from keras_gmlp.evaluation.labelled import LabelledImages
     from keras_gmlp.evaluation.scoring import evaluate, write_report
     from keras_gmlp.utils.csv_tables import write_table
 
     if not (Path(options.data).exists() or options.data == "digits"):
         cli.import_tensorflow()  # which the search for a data set by name imports
-    division = Run(options.models[0]).data(options.data, options.split)[2]  # if it is in a run
+    models = [cli.load_model(model) for model in options.models]
+    texts = [hasattr(model, "tokenizer") for model in models]
+    if len(set(texts)) > 1:
+        raise ValueError("models of images and models of texts are evaluated apart.")
+    data, split = choose_texts(options, models[0]) if texts[0] else (choose_images(options), None)
+    if options.out:  # here, so that a useless path fails before the work
+        Path(options.out).mkdir(parents=True, exist_ok=True)
+    report, result = evaluate(models, data, split, options.limit)
+    for name, row in zip(options.models, report["models"], strict=True):
+        row["model"] = name
+    if len(models) > 1 and not texts[0]:
+        with cli.quiet():  # the notes of TensorFlow, if this is the first import of Keras
+            from keras_gmlp.inference.latency import measure_latencies
+        seconds = measure_latencies(dict(enumerate(models)), repeats=20)
+        for i, row in enumerate(report["models"]):
+            row["latency_ms"] = round(1000 * seconds[i], 3)
+    if options.csv and result is not None:
+        write_table(options.csv, result.table())
+    if options.out:
+        with cli.quiet():
+            write_report(options.out, report, result)
+    total = getattr(data, "total", None)
+    cli.show_result(options, report, functools.partial(show, total=total))
+
+
+def choose_images(options):
+    """Returns the `LabelledImages`; a run's own data are divided as it divided them."""
+    from keras_gmlp.data.datasets import holds_files
+    from keras_gmlp.data.run_folder import Run
+    from keras_gmlp.evaluation.labelled import LabelledImages
+
+    refuse(options, ("column", "label", "test", "limit"), "models of images")
+    split = options.split or "test"
+    division = Run(options.models[0]).data(options.data, split)[2]  # if it is in a run
     if options.groups is not None:
         if "roles" in division:
             raise ValueError(
                 f"--groups: {options.models[0]} recorded which images it held out; leave it out."
             )
         division = {"groups": options.groups}
-    images = LabelledImages(options.data, options.split, **division)
-    if holds_files(options.data) and options.split in ("test", "validation"):
+    images = LabelledImages(options.data, split, **division)
+    if holds_files(options.data) and split in ("test", "validation"):
         for model in options.models[1:]:
             Run(model).warn_of(options.data, [*map(os.fsencode, images.names)])
-    classifiers = [cli.load_classifier(model) for model in options.models]
-    if options.out:  # here, so that a useless path fails before the work
-        Path(options.out).mkdir(parents=True, exist_ok=True)
-    report, result = evaluate(classifiers, images)
-    for name, row in zip(options.models, report["models"], strict=True):
-        row["model"] = name
-    if len(classifiers) > 1:
-        with cli.quiet():  # the notes of TensorFlow, if this is the first import of Keras
-            from keras_gmlp.inference.latency import measure_latencies
-        seconds = measure_latencies(dict(enumerate(classifiers)), repeats=20)
-        for i, row in enumerate(report["models"]):
-            row["latency_ms"] = round(1000 * seconds[i], 3)
-    if options.csv:
-        write_table(options.csv, result.table())
-    if options.out:
-        with cli.quiet():
-            write_report(options.out, report, result)
-    cli.show_result(options, report, functools.partial(show, total=images.total))
+    return images
+
+
+def choose_texts(options, model):
+    """Returns a `TextSource` or a path, and the split, for models of texts."""
+    from keras_gmlp.data.run_folder import Run
+    from keras_gmlp.data.text.chosen_splits import name_columns
+    from keras_gmlp.tasks.registry import find_task
+
+    task = find_task(model.task)
+    refuse(options, ("groups",), "models of texts")
+    if "columns" not in task.choices:
+        refuse(options, ("column", "label"), task.kind)
+    if "split" not in task.choices:
+        refuse(options, ("split", "test"), task.kind)
+        return options.data, None
+    named = name_columns(options.column, options.label, options.test)
+    source, own = Run(options.models[0]).texts(options.data, options.split, named)
+    return source, options.split or ("test" if own else None)
+
+
+def refuse(options, names, kind):
+    """Raises a `UsageError` if an option is for models of another kind."""
+    for name in names:
+        if getattr(options, name):
+            raise cli.UsageError(f"--{name} is not for {kind}. Leave it out")
 
 
 def show(report, total):
     first, *others = report["models"]
-    several = "exact_match" in first
-    show_title(report)
-    print(f"images            {first['images']:,} of {total:,} (--split {report['split']})")
-    show_names(report, "unknown_classes", f"{'labels' if several else 'images'} left out", 18)
-    show_names(report, "missing_classes", "no images", 18)
-    for key in SHARES:
-        if key in first:
-            print(f"{spell(key):18}{percent(first[key])}")
-    if "log_likelihood" in first:
-        print(f"{'log likelihood':18}{first['log_likelihood']:8.4f}")
+    split = f" (--split {report['split']})" if report["split"] else ""
+    print(f"{printable(first['model'])} on {printable(report['data'])}{split}")
+    several, unit = "exact_match" in first, "images" if total is not None else "texts"
+    if total is not None:
+        print(f"images            {first['images']:,} of {total:,}")
+    show_names(report, "unknown_classes", f"{'labels' if several else unit} left out")
+    show_names(report, "missing_classes", "no images")
+    for key in first:
+        if key not in HIDDEN:
+            print(f"{spell(key):18}{format_score(first, key):>8}")
+    if first.get("cut"):
+        print(f"{'cut':18}{first['cut']:>8,} (longer than the model takes)")
     if several:
-        show_classes(first, "images", "label", LABEL_SCORES)
-    else:
-        show_classes(first, "images")
+        show_classes(first, unit, "label", LABEL_SCORES)
+    elif "classes" in first:
+        show_classes(first, unit)
     if others:
         compared = [key for key in COMPARED if any(key in row for row in report["models"])]
-        head = ("model", *(spell(key).removesuffix(" accuracy") for key in compared))
-        rows = [(*cells(r, "model", compared), f"{r['latency_ms']:.3f}") for r in report["models"]]
-        show_table((*head, "ms per image"), rows)
+        compared = compared or [key for key in first if key not in HIDDEN]  # a user's own task
+        head = [spell(key).removesuffix(" accuracy") for key in compared]
+        rows = [cells(row, "model", compared) for row in report["models"]]
+        show_table(("model", *head), rows)
 
 
-def show_title(report, more=""):
-    """Prints the name of the first model and the data."""
-    print(f"{printable(report['models'][0]['model'])} on {printable(report['data'])}{more}")
-
-
-def show_names(report, key, note, width):
+def show_names(report, key, note):
     """Prints the names of classes that are left out, if there are any."""
     if names := report.get(key):
-        print(f"{spell(key):{width}}{first_of([*map(printable, names)], 10)} ({note})")
+        print(f"{spell(key):18}{first_of([*map(printable, names)], 10)} ({note})")
 
 
 def show_classes(row, counted, title="class", scores=SCORES):
@@ -169,18 +208,23 @@ def show_table(head, rows):
         print("  ".join((f"{name:{first}}", *aligned)))
 
 
-def cells(row, name, shares):
-    return printable(row[name]), *(percent(row[key]) if key in row else "" for key in shares)
+def cells(row, name, keys):
+    return printable(row[name]), *(format_score(row, key) for key in keys)
 
 
 def spell(key):
     """Returns the name of a score as it is printed."""
     text = key.replace("_", " ").replace("f1", "F1").replace("top5", "top-5")
-    return text.replace("mean average precision", "mean AP")
+    return text.replace("mean average precision", "mean AP").replace("latency ms", "ms per image")
 
 
-def percent(share):
-    return f"{100 * share:6.2f} %"
+def format_score(row, key):
+    value = row.get(key)
+    if value is None:
+        return ""
+    if key in SHARES:
+        return f"{100 * value:.2f} %"
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
 
 
 main = cli.Program("evaluate", __doc__, USAGE, run, check)

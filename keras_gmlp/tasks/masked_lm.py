@@ -55,7 +55,6 @@ class MaskedLM(TextTask):
     architecture = "BertForMaskedLM"
     inputs = ("token_ids", "mask_positions")
     logits_rank = 3
-    compared = ("perplexity", "accuracy")
 
     def __post_init__(self):
         super().__post_init__()

@@ -35,7 +35,6 @@ class Task:
         method, program: The method of a loaded model that answers, and the program that uses it.
         inputs: Names of the inputs of a saved model.
         logits_rank: Number of axes of its logits; identifies models without a card.
-        compared: Names of the scores that rows of a table compare.
         choices: Which of `split` and `columns` its evaluation lets a user choose.
     """
 
@@ -57,7 +56,6 @@ class Task:
     program = None
     inputs = ("image",)
     logits_rank = 2
-    compared = ()
     choices = ()
 
     def check_settings(self, **checks):
@@ -135,7 +133,6 @@ class Task:
         """Returns the scores of a loaded model, a dict, and its predictions or `None`.
 
         Predictions are `tasks.scores.Predictions`.
-        `compared` names the scores that a table compares.
         """
         raise NotImplementedError
 

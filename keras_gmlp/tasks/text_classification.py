@@ -33,7 +33,6 @@ class TextClassification(TextTask):
     program = "apps/classify.py"
     architecture = "BertForSequenceClassification"
     choices = ("split", "columns")
-    compared = ("accuracy", "balanced_accuracy", "matthews_correlation")
     cuts = (16, 32, 64)
 
     def __post_init__(self):

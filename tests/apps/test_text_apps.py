@@ -168,36 +168,36 @@ def test_model_for_another_program(run, models, tmp_path):
         assert reason in errors
 
 
-def test_evaluate_text_prints_a_table_and_json(models, tmp_path, app):
+def test_evaluate_prints_a_table_and_json(models, tmp_path, app):
     path, model = tmp_path / "reviews.csv", str(models["classify"])
     lines = (f"gem {n},good\nbore {n},bad\nidea {n},unsure\n" for n in range(5))
     path.write_text("text,label\n" + "".join(lines))
     arguments = [model, model, "--data", path, "--out", tmp_path / "report"]
-    code, printed, _ = app("evaluate_text", *arguments, "--json")
+    code, printed, _ = app("evaluate", *arguments, "--json")
     found = json.loads(printed)
     assert (code, found["task"], found["split"]) == (0, "text_classification", "all")
     assert [row["texts"] for row in found["models"]] == [10, 10]
     assert found["unknown_classes"] == ["unsure"]
     assert json.loads((tmp_path / "report" / "report.json").read_text()) == found
-    code, printed, _ = app("evaluate_text", *arguments)
-    title = f"{model} on {path} (--split all)\nunknown classes     unsure (texts left out)"
+    code, printed, _ = app("evaluate", *arguments)
+    title = f"{model} on {path} (--split all)\nunknown classes   unsure (texts left out)"
     assert (code, title in printed) == (0, True)
-    assert f"accuracy{100 * found['models'][0]['accuracy']:>20.2f} %" in printed
+    assert f"accuracy{100 * found['models'][0]['accuracy']:>16.2f} %" in printed
     assert printed.count(model) == 3  # the title and a row for each model
 
 
-def test_evaluate_text_on_text(models, tmp_path, app):
+def test_evaluate_on_text(models, tmp_path, app):
     path = tmp_path / "valid.txt"
     path.write_text("\n".join(LINES), "utf-8")
-    code, printed, _ = app("evaluate_text", models["fill_mask"], "--data", path, "--json")
+    code, printed, _ = app("evaluate", models["fill_mask"], "--data", path, "--json")
     assert (code, json.loads(printed)["models"][0]["perplexity"] > 1) == (0, True)
     given = [models["fill_mask"], "--data", path, "--label", "x"]  # which only a table has
-    code, _, errors = app("evaluate_text", *given)
+    code, _, errors = app("evaluate", *given)
     assert (code, errors.count("\n")) == (2, 1)
     assert "--label" in errors
 
 
-def test_evaluate_text_tests_a_run_on_what_it_did_not_train_on(models, tmp_path, app):
+def test_evaluate_tests_a_run_on_what_it_did_not_train_on(models, tmp_path, app):
     run, data, test = (tmp_path / name for name in ("run", "data.csv", "test.csv"))
     run.mkdir()
     (run / "model.keras").write_bytes(models["classify"].read_bytes())
@@ -206,7 +206,7 @@ def test_evaluate_text_tests_a_run_on_what_it_did_not_train_on(models, tmp_path,
     # Without a file of test texts the run has held out a fifth.
     for given, count in (({"test": str(test)}, 2), ({}, 4)):
         (run / "recipe.json").write_text(json.dumps({"data": str(data), "command": given}))
-        code, printed, _ = app("evaluate_text", run, "--data", data, "--json")
+        code, printed, _ = app("evaluate", run, "--data", data, "--json")
         found = json.loads(printed)
         assert (code, found["split"], found["models"][0]["texts"]) == (0, "test", count)
 

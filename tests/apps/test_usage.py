@@ -55,7 +55,7 @@ ROWS = [
     ("classify", [], "give an image"),
     ("classify", ["a", "b", "--pair", "c"], "--pair"),
     ("evaluate", ["runs/none", "--data", "photos", "--split", "best"], "invalid choice"),
-    ("evaluate_text", ["runs/none", "--data", "sst2", "--limit", "0"], "at least 1"),
+    ("evaluate", ["runs/none", "--data", "sst2", "--limit", "0"], "at least 1"),
     ("export", [".", "--no-check", "--formats", "tflite_int8"], "--no-check"),
     ("visualize", ["--only", "everything"], "invalid choice"),
     ("serve", ["--port", "65536"], "65535"),

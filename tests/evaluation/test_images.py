@@ -70,7 +70,7 @@ def run(app, monkeypatch):
 
     def run(*arguments, model=None):
         load = MODELS.__getitem__ if model is None else lambda name: model
-        monkeypatch.setattr(cli, "load_classifier", load)
+        monkeypatch.setattr(cli, "load_model", load)
         return app("evaluate", *arguments)
 
     return run

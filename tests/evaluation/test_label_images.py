@@ -122,7 +122,7 @@ def run(app, table, monkeypatch):
         "strict": classifier(thresholds=(0.99, 0.99, 0.99)),
         "single": classifier(thresholds=(), path="single.tflite"),
     }
-    monkeypatch.setattr(cli, "load_classifier", models.__getitem__)
+    monkeypatch.setattr(cli, "load_model", models.__getitem__)
     return lambda *given: app("evaluate", "--data", table, "--split", "all", *given)
 
 

@@ -32,7 +32,6 @@ class Praise(TextTask):
     name = "praise"
     headline = "error"
     kind = "a model of praise"
-    compared = ("error",)
 
     def loss(self, training=True):
         return keras.losses.MeanSquaredError()

@@ -54,7 +54,6 @@ OUTPUTS = [
     ("pack", [".", "--out", "packed"]),
     ("evaluate", ["m", "--data", "labels.csv", "--csv", "photos/../labels.csv"]),
     ("evaluate", ["m", "--data", "out/predictions.csv", "--out", "out"]),
-    ("evaluate_text", ["m", "--data", "out/predictions.csv", "--out", "out"]),
     ("check_data", ["photos", "--out", "photos/check"]),
     ("similar", ["q.png", "--data", "photos", "--out", "link/sheet.png"]),
     ("visualize", ["m", "--data", "photos", "--out", "photos/pictures"]),

@@ -1,4 +1,0 @@
-#!/usr/bin/env python3
-from start import start
-
-start(__name__, "evaluate_text")
