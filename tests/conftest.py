@@ -13,6 +13,11 @@ from load_app import load_app
 
 BACKEND = os.environ["KERAS_BACKEND"]  # programs change the variable
 
+# JAX makes eight devices of a processor, for the tests of several.
+os.environ["XLA_FLAGS"] = (
+    f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8"
+)
+
 # The same inputs in each run; `make attack` takes more of them, and others.
 settings.register_profile("short", max_examples=60, derandomize=True, deadline=None, database=None)
 settings.register_profile("attack", max_examples=20_000, deadline=None, database=None)
@@ -26,7 +31,6 @@ pytest.register_assert_rewrite("check_layer", "other_backend")
 LONGEST = [
     "test_train",
     "test_devices",
-    "test_processes",
     "test_formats",
     "test_sweep",
     "test_backends",

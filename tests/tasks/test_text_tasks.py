@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 from check_layer import to_numpy
+from tiny_run import PIPELINES
 
 from keras_gmlp import text
 from keras_gmlp.data.batches.passes import Position
@@ -11,6 +12,7 @@ from keras_gmlp.data.text.corpus import PreparedCorpus, build_corpus
 from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.tasks.masked_lm import MaskedLM
 from keras_gmlp.tasks.text_classification import TextClassification
+from keras_gmlp.training.devices import use_devices
 from keras_gmlp.training.recipes import Recipe
 from keras_gmlp.training.train import train
 
@@ -37,16 +39,23 @@ def tiny_model(tokenizer):
     return text.gMLP(tokenizer.size, dim=16, depth=1, hidden_dim=32, max_length=16)
 
 
-@pytest.mark.parametrize("pipeline", ["host", "device"])
+@pytest.mark.parametrize("pipeline", PIPELINES)
 def test_a_language_model_learns(prepared, tmp_path, pipeline):
-    if pipeline == "device" and keras.backend.backend() != "jax":
-        pytest.skip("the device pipeline requires JAX")
+    """On one device, and with the same weights on several."""
     task = dataclasses.replace(TASK, epoch_tokens=4 * TASK.epoch_tokens)
     recipe = Recipe(epochs=3, batch_size=8, learning_rate=0.02, pipeline=pipeline, task=task)
-    metrics = train(tiny_model(prepared.tokenizer), prepared, recipe, tmp_path / "run", verbose=0)
-    assert metrics["test_perplexity"] < 8  # of ten words, if it ignored the others: 10
-    assert metrics["test_perplexity"] == pytest.approx(np.exp(metrics["test_loss"]), rel=0.05)
-    assert (tmp_path / "run" / "tokenizer.json").exists()
+    weights = []
+    for devices in (1, 4) if pipeline == "device" else (1,):
+        folder = tmp_path / str(devices)
+        with use_devices(devices):
+            model = tiny_model(prepared.tokenizer)
+            metrics = train(model, prepared, recipe, folder, verbose=0)
+        assert metrics["test_perplexity"] < 8  # of ten words, if it ignored the others: 10
+        assert metrics["test_perplexity"] == pytest.approx(np.exp(metrics["test_loss"]), rel=0.05)
+        assert (folder / "tokenizer.json").exists()
+        weights.append(model.get_weights())
+    for one, several in zip(weights[0], weights[-1], strict=True):
+        np.testing.assert_allclose(several, one, atol=1e-4)
 
 
 def test_validation_takes_some_windows_and_the_test_all(prepared):

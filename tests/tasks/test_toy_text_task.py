@@ -22,6 +22,10 @@ from keras_gmlp.training.callbacks import TimeLimitError
 from keras_gmlp.training.recipes import Recipe
 from keras_gmlp.training.train import train
 
+pytestmark = pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow", reason="exported on TensorFlow"
+)
+
 
 @dataclasses.dataclass(frozen=True)
 class Praise(TextTask):
@@ -134,7 +138,6 @@ def test_it_has_a_model_card(run):
     assert f"| test error | {round(run[1]['test_error'], 4)} |" in card
 
 
-@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="exported on TensorFlow")
 def test_its_export_is_checked(run):
     folder, _ = run
     samples = Praise.load_check_samples(text.load(folder), TextSource(folder / "reviews.json"))
@@ -146,7 +149,6 @@ def test_its_export_is_checked(run):
     assert "model_float32.tflite" in (folder / "README.md").read_text()
 
 
-@pytest.mark.once
 def test_it_registers_itself():
     assert find_task("praise") is Praise
     assert "praise" not in SHIPPED

@@ -47,6 +47,7 @@ def test_a_later_layer_sees_the_outputs_of_the_earlier_one():
     np.testing.assert_allclose(np.var(outputs[:, :12], axis=0), 1, atol=0.01)
 
 
+@pytest.mark.once
 def test_run_sets_the_layer_once(tmp_path, monkeypatch):
     data = make_data()
     expected = expected_kernel(data.train.arrays()[0])

@@ -33,6 +33,7 @@ def test_older_steps_are_deleted_and_an_epoch_replaces_them(tmp_path):
     assert (checkpoint.restore(model), checkpoint.step, checkpoint.state) == (2, 0, None)
 
 
+@pytest.mark.once
 def test_full_disk_ends_a_run_before_its_first_epoch(tmp_path, monkeypatch):
     checkpoint, model = RunCheckpoint(tmp_path), compiled()
     checkpoint.set_model(model)
@@ -74,6 +75,7 @@ def list_steps(callback, batches):
     return steps
 
 
+@pytest.mark.once
 def test_checkpoint_waits_for_its_time(tmp_path, monkeypatch):
     callback, _ = make_saver(tmp_path, minutes=2)
     now = iter(callback.saved + 50 * np.arange(100))
@@ -83,6 +85,7 @@ def test_checkpoint_waits_for_its_time(tmp_path, monkeypatch):
     assert list_steps(callback, 9) == [4, 7]
 
 
+@pytest.mark.once
 def test_steps_of_a_resumed_epoch_count_from_its_start(tmp_path):
     callback, model = make_saver(tmp_path, steps=10)
     callback.checkpoint.step = 40
@@ -92,6 +95,7 @@ def test_steps_of_a_resumed_epoch_count_from_its_start(tmp_path):
     assert model.stop_training  # the next epochs have more steps
 
 
+@pytest.mark.once
 def test_several_processes_agree_every_twenty_steps(tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoints, "find_process", lambda: (0, 2))
     callback, _ = make_saver(tmp_path)
@@ -109,6 +113,7 @@ def test_broken_weights_and_deleted_runs_are_not_saved(tmp_path):
     assert list_steps(callback, 2) == []
 
 
+@pytest.mark.once
 def test_seconds_of_an_epoch_add_up():
     clock, model = Clock(), compiled()
     checkpoint, logs = RunCheckpoint("missing"), {}

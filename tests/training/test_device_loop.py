@@ -40,7 +40,7 @@ def compiled(model):
 
 
 def fit_in_chunks(chunk, epochs=2):
-    """Returns the weights and the loss of each epoch."""
+    """Returns the weights and the metrics of each epoch."""
     arrays, model = shades(), tiny_model(depth=2, stochastic_depth=0.3)
     batches = DeviceBatches(arrays, 4, seed=3, mixed_epochs=range(1), chunk=chunk)
     kind = make_device_class(keras.Model, make_device_augmenter(MIXED, 2, mirror=True))
@@ -95,14 +95,13 @@ def fit_plainly(epochs=2):
 
 
 @jax_only
-def test_weights_do_not_depend_on_the_chunks_and_equal_a_plain_fit():
+def test_weights_in_chunks_equal_those_of_a_plain_fit():
     expected, losses = fit_plainly()
-    for chunk in (1, 4):  # 4 leaves a shorter chunk at the end
-        weights, history = fit_in_chunks(chunk)
-        for ours, theirs in zip(weights, expected, strict=True):
-            np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-6)
-        np.testing.assert_allclose(history["loss"], losses["loss"], rtol=1e-5)
-        np.testing.assert_allclose(history["accuracy"], losses["accuracy"], rtol=1e-6)
+    weights, history = fit_in_chunks(4)  # which leaves a shorter chunk at the end
+    for ours, theirs in zip(weights, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(history["loss"], losses["loss"], rtol=1e-5)
+    np.testing.assert_allclose(history["accuracy"], losses["accuracy"], rtol=1e-6)
 
 
 @jax_only

@@ -1,148 +1,165 @@
-"""Training on several devices: the weights are those of one device."""
+"""Training on several devices and in several processes: the weights are those of one device.
 
+A lost process ends the others, and the run resumes.
+"""
+
+import argparse
+import dataclasses
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import keras
 import numpy as np
+import one_of_two
 import pytest
+from load_app import load_app
+from own_images import write_folder
 from read_table import read_table
-from shades import read_weights
+from tiny_run import RECIPE, make_data, tiny_model
 
+import keras_gmlp
+from keras_gmlp.data.batches.host import ArrayBatches
+from keras_gmlp.training import pipeline
 from keras_gmlp.training.devices import use_devices
 
 on_jax = pytest.mark.skipif(keras.backend.backend() != "jax", reason="requires JAX")
 
-PROGRAM = """
-import keras, numpy as np
-import keras_gmlp
-from keras_gmlp import text
-from keras_gmlp.training.recipes import find_recipe, override
-from shades import SHAPE, SIZES, make_data, train_on
+# 72 training images, three batches, and 21 test images, which four devices cannot divide.
+TRAIN = ["--backend", "jax", "--model", "amlp_n4_32", "--weights", "none", "--no-export"]
+TRAIN += ["--epochs", "3", "--batch-size", "24", "--image-size", "8", "--precision", "float32"]
+for setting in ("dim=16", "depth=2", "hidden_dim=32", "attention_size=8"):
+    TRAIN += ["--set-model", setting]
+for setting in ("mixup=0.3", "cutmix=0.3", "stochastic_depth=0.2", "ema=0.2"):
+    TRAIN += ["--set", setting]
 
-train_on("device-1", 1)
-train_on("device-4x2", 8, model_parallel=2)
-train_on("host-1", 1, "host")
-train_on("host-3", 3, "host")
-train_on("resumed", 8, stop=True)
-train_on("resumed", 2, model_parallel=2, stop=True)
-train_on("resumed", 1)
-train_on("half", 4, precision="mixed_float16", epochs=1, optimizer="adamw")
+SIZES = {"input_shape": (8, 8, 3), "classes": 2, "patch_size": 4}
 
-words = "the cat sat on a mat and saw one dog run to its old red house".split()
-lines = [" ".join(np.random.default_rng(i).choice(words, 14)) for i in range(60)]
-with open("text.txt", "w") as file:
-    file.write("\\n\\n".join(lines))
-corpus = text.prepare_corpus("text.txt", 128, "corpus", valid="text.txt")
-changes = {"length": 16, "epoch_tokens": 512, "epochs": 2, "batch_size": 8}
-changes |= {"precision": "float32", "pipeline": "device"}
-for name, devices in (("text-1", 1), ("text-4", 4)):
-    keras.utils.set_random_seed(0)
-    with keras_gmlp.use_devices(devices):
-        sizes = {"dim": 8, "depth": 1, "hidden_dim": 16, "max_length": 16}
-        model = text.gMLP(corpus.tokenizer.size, **sizes)
-        recipe = override(find_recipe("quick", "masked_lm"), changes)
-        keras_gmlp.train(model, corpus, recipe, name, verbose=0)
-        np.savez(f"{name}/weights-0.npz", *model.get_weights())
 
-with keras_gmlp.use_devices(4, model_parallel=4):
-    for family, own in [(keras_gmlp.EAMLP, {"num_heads": 2}), (keras_gmlp.ViT, {"num_heads": 2})]:
-        model = family(16, 1, **own, **SHAPE)
-        images = make_data().test.arrays()[0]
-        print(model.name, np.isfinite(model.predict(images[:4], verbose=0)).all())
-model = keras_gmlp.aMLP(**SHAPE, **SIZES)
-recipe = override(find_recipe("quick"), {"batch_size": 48, "pipeline": "device"})
-for devices in (2, 5):  # built elsewhere; 48 samples
-    try:
-        with keras_gmlp.use_devices(devices):
-            keras_gmlp.train(model, make_data(), recipe, "outside", verbose=0)
-    except ValueError as error:
-        print("refused:", error)
-"""
+def start(folder, *arguments):
+    """Starts a process with two devices, whose output goes to a file."""
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=2"
+    path = os.pathsep.join(filter(None, sys.path))
+    with open(folder / f"{arguments[1]}.log", "w") as log:
+        return subprocess.Popen(
+            [sys.executable, one_of_two.__file__, *arguments],
+            cwd=folder,
+            env={**os.environ, "XLA_FLAGS": flags, "PYTHONPATH": path},
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """The folder of runs on eight devices that XLA makes of a processor, and what was printed."""
+    """The folder of runs, and the exit codes and outputs of two processes that trained there.
+
+    The lost run began in two processes, resumed there, and after the loss on eight devices.
+    """
     folder = tmp_path_factory.mktemp("runs")
-    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8"
-    environment = {**os.environ, "XLA_FLAGS": flags, "KERAS_BACKEND": "jax"}
-    environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
-    command = [sys.executable, "-c", PROGRAM]
-    options = {"capture_output": True, "text": True, "timeout": 500, "check": False}
-    result = subprocess.run(command, cwd=folder, env=environment, **options)
-    assert result.returncode == 0, result.stderr
-    return folder, result.stdout.splitlines()
+    train = [*TRAIN, "--data", write_folder(folder / "photos", train=24, test=7)]
+    host, device = (["--set", f"pipeline={name}", "--out"] for name in ("host", "device"))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    running = [start(folder, port, process, *train) for process in "01"]
+    main = load_app("train").main
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        try:
+            assert main([*train, *device, "device-1"]) == 0
+            assert main([*train, *host, "host-1"]) == 0
+            assert main([*train, *host, "host-3", "--devices", "3"]) == 0
+            codes = [process.wait(300) for process in running]
+        finally:
+            for process in running:
+                process.kill()
+                process.wait()
+        outputs = [(folder / f"{process}.log").read_text() for process in "01"]
+        assert codes == [1, -9], outputs
+        epochs = len(history(folder / "lost"))
+        assert main([*train, "--out", "lost", "--devices", "8", "--model-parallel", "2"]) == 0
+    return folder, outputs, epochs
 
 
-def history(folder, name):
-    return read_table(folder / name / "history.csv")
+def history(run):
+    return read_table(run / "history.csv")
 
 
 @on_jax
 @pytest.mark.slow
-def test_variables_are_where_they_should_be(runs):
-    assert [line for line in runs[1] if re.match("device|host", line)] == [
-        "device-1 1 (16, 32)",
-        "device-4x2 8 (16, 16)",
-        "host-1 1 (16, 32)",
-        "host-3 3 (16, 32)",
-    ]
+def test_lost_process_ends_the_other(runs):
+    folder, outputs, epochs = runs
+    assert re.search(r"^train: lost another process, .* the run resumes\.$", outputs[0], re.M)
+    assert "Traceback" not in outputs[0]
+    assert epochs == 2
+    assert all("different settings" in output for output in outputs)
+    assert not (folder / "other").exists()
 
 
 @on_jax
 @pytest.mark.slow
-@pytest.mark.parametrize("several", ["device-4x2", "resumed", "host-3"])
-def test_weights_do_not_depend_on_the_devices(runs, several):
-    folder, one = runs[0], "host-1" if several.startswith("host") else "device-1"
-    assert [row["epoch"] for row in history(folder, several)] == ["0", "1", "2"]
-    for a, b in zip(read_weights(folder / one), read_weights(folder / several), strict=True):
+@pytest.mark.parametrize(
+    ("one", "several"), [("host-1", "host-3"), ("host-1", "shared"), ("device-1", "lost")]
+)
+def test_weights_and_scores_do_not_depend_on_the_devices(runs, one, several):
+    one, several = runs[0] / one, runs[0] / several
+    models = [keras_gmlp.load_model(run / "model.keras") for run in (one, several)]
+    for a, b in zip(*(model.get_weights() for model in models), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-5)
-
-
-@on_jax
-@pytest.mark.slow
-def test_language_models_train_on_several_devices(runs):
-    one, several = (read_weights(runs[0] / name) for name in ("text-1", "text-4"))
-    for a, b in zip(one, several, strict=True):
-        np.testing.assert_allclose(a, b, atol=1e-5)
-    assert len(history(runs[0], "text-4")) == 2
-
-
-@on_jax
-@pytest.mark.slow
-def test_float16_copied_heads_and_models_from_elsewhere(runs):
-    assert np.isfinite(float(history(runs[0], "half")[0]["loss"]))
-    assert {"eamlp True", "vit True"} <= set(runs[1])
-    assert sum(line.startswith("refused:") for line in runs[1]) == 2
-
-
-@on_jax
-@pytest.mark.slow
-@pytest.mark.parametrize("several", ["device-4x2", "host-3"])
-def test_each_test_image_counts_once(runs, several):
-    # 54 images: 4 parts of a batch could not be equal.
-    folder, one = runs[0], "host-1" if several.startswith("host") else "device-1"
-    for name in ("val_accuracy", "val_loss"):
-        expected = [float(row[name]) for row in history(folder, one)]
-        found = [float(row[name]) for row in history(folder, several)]
-        np.testing.assert_allclose(found, expected, rtol=1e-5)
+    for ours, theirs in zip(history(several), history(one), strict=True):
+        for name in ("epoch", "val_accuracy", "val_loss"):
+            assert float(ours[name]) == pytest.approx(float(theirs[name]), rel=1e-5)
     found, expected = (
-        json.loads((folder / name / "metrics.json").read_text())["test_accuracy"]
-        for name in (several, one)
+        json.loads((run / "metrics.json").read_text())["test_accuracy"] for run in (several, one)
     )
     assert found == pytest.approx(expected, abs=1e-6)
-    assert 54 * found == pytest.approx(round(54 * found), abs=1e-3)
+    assert 21 * found == pytest.approx(round(21 * found), abs=1e-3)  # each image counts once
+
+
+@on_jax
+def test_variables_are_where_they_should_be():
+    # Two heads are copied to four devices.
+    for family, parallel, layer, shape in (
+        (keras_gmlp.aMLP, 2, "expand", (8, 8)),
+        (keras_gmlp.ViT, 4, "query", (8, 2, 4)),
+    ):
+        heads = {"num_heads": 2} if family is keras_gmlp.ViT else {"hidden_dim": 16}
+        with use_devices(8, parallel):
+            model = family(dim=8, depth=1, **heads, **SIZES)
+        (kernel,) = (w.value for w in model.weights if w.path.endswith(f"{layer}/kernel"))
+        assert len(kernel.sharding.device_set) == 8
+        assert {shard.data.shape for shard in kernel.addressable_shards} == {shape}
+        assert np.isfinite(model.predict(np.zeros((4, 8, 8, 3)), verbose=0)).all()
+
+
+@on_jax
+def test_float16(tmp_path):
+    recipe = dataclasses.replace(RECIPE, epochs=1, precision="mixed_float16", pipeline="device")
+    with use_devices(4):
+        model = tiny_model(**recipe.model_arguments())
+        metrics = keras_gmlp.train(model, make_data(), recipe, tmp_path, verbose=0)
+    assert np.isfinite(metrics["test_loss"])
+
+
+@on_jax
+def test_batch_that_devices_cannot_split(tmp_path):
+    with pytest.raises(ValueError, match="split evenly"), use_devices(5):
+        keras_gmlp.train(tiny_model(), make_data(), RECIPE, tmp_path, verbose=0)
 
 
 @pytest.mark.skipif(keras.backend.backend() == "jax", reason="JAX can")
-def test_other_backends_refuse():
+def test_other_backends_refuse(app):
     for devices in (2, "all"):
         with pytest.raises(ValueError, match="JAX"), use_devices(devices):
             pass
+    given = ("--coordinator", "127.0.0.1:1", "--processes", "2", "--process", "0")
+    code, _, error = app("train", "--data", "digits", *given)
+    assert (code, "JAX" in error) == (2, True)
 
 
 @on_jax
@@ -156,7 +173,41 @@ def test_mistakes():
             pass
 
 
-@on_jax
-@pytest.mark.slow
-def test_batch_that_devices_cannot_split(runs):
-    assert any("does not split evenly" in line for line in runs[1])
+@pytest.mark.once
+def test_errors_of_a_lost_connection():
+    for text, lost in (
+        ("UNKNOWN: Gloo AllGather failed: [external/gloo/pair.cc:547] Connection closed", True),
+        ("photos/igloo/x.jpg: damaged or truncated image (broken)", False),
+    ):
+        options = argparse.Namespace(coordinator="host:1")
+        expected = "lost another process" if lost else re.escape(text)
+        failed = pytest.raises((RuntimeError, ValueError), match=expected)
+        with failed, load_app("processes").reporting(options):
+            raise ValueError(text)
+
+
+@pytest.mark.once
+def test_processes_compare_the_number_of_samples(tmp_path, monkeypatch):
+    compared = []
+
+    def compare(settings):
+        compared.append(settings)
+        raise InterruptedError
+
+    monkeypatch.setattr("keras_gmlp.training.train.check_agreement", compare)
+    with pytest.raises(InterruptedError):
+        keras_gmlp.train(tiny_model(), make_data(), RECIPE, tmp_path)
+    assert compared[0]["samples"] == 24
+
+
+@pytest.mark.once
+def test_batches_of_a_dataset_are_divided(monkeypatch):
+    batches = ArrayBatches({"a": np.arange(12).reshape(6, 2)}, np.arange(6), batch_size=4)
+    monkeypatch.setattr(pipeline, "find_process", lambda: (1, 2))
+    task = SimpleNamespace(training_batches=lambda *_: batches, endless=False)
+    recipe = SimpleNamespace(task=task, seed=0, epochs=1)
+    made, _ = pipeline.make_batches(None, None, recipe, 4, 0)
+    inputs, targets = made[0]
+    np.testing.assert_array_equal(inputs["a"], [[4, 5], [6, 7]])
+    np.testing.assert_array_equal(targets, [2, 3])
+    assert made.num_batches == 2

@@ -44,63 +44,29 @@ RECIPE = {
     "environment": ENVIRONMENT,
 }
 EXPORT = {"accuracy": 0.8392, "top1_agreement": 0.9952, "megabytes": 0.961, "latency_ms": 0.7}
-SAVED = {"accuracy": 0.8387, "top1_agreement": 1.0, "megabytes": 4.149}
 METRICS = {
     "test_accuracy": 0.8387,
     "train_accuracy": 0.9656,
     "parameters": 824394,
-    "exports": {"keras": {"accuracy": 0.8387}, "tflite_batch4": EXPORT, "saved_model": SAVED},
-}
-LINES = """\
-Classes: house cat, dog.
-| family | `keras_gmlp.gMLP`, [arXiv 2105.08050](https://arxiv.org/abs/2105.08050) |
-| parameters | 824,394 |
-| train accuracy | 0.9656 |
-| `model.keras` | 0.8387 |  | 3.48 |  |
-| `model_batch4.tflite` | 0.8392 | 0.9952 | 0.961 | 0.7 |
-| `saved_model` | 0.8387 | 1.0 | 4.149 |  |
-    --data 'my photos' \\
-    --fraction 0.5 \\
-"""
-
-
-LANGUAGE = RunSettings(prepared="runs/wiki8k", epochs=2, set={"mask_rate": 0.3})
-TEXT = {
-    "preset": "gmlp_nano",
-    **LANGUAGE.record(),
-    "data": "wiki8k",
-    "task": "masked_lm",
-    "length": 128,
-    "vocabulary_size": 8192,
-    "epochs": 2,
-    "seed": 0,
-    "mask_rate": 0.3,
-    "command": LANGUAGE.to_dict(),
-    "environment": ENVIRONMENT,
+    "exports": {"keras": {"accuracy": 0.8387}, "tflite_batch4": EXPORT},
 }
 TUNING = RunSettings(
     weights="runs/nano", task="mine.csv", column=["first", "second"], label="kind", hold_out=0.1,
     out="x",
 )  # fmt: skip
 CLASSIFIER = {
-    **TEXT,
+    "preset": "gmlp_nano",
     **TUNING.record(),
+    "length": 128,
     "command": TUNING.to_dict(),
     "data": "mine.csv",
     "task": "text_classification",
     "labels": ["no", "yes"],
     "pairs": True,
     "epochs": 3,
+    "seed": 0,
+    "environment": ENVIRONMENT,
 }
-
-
-def test_card_of_a_language_model():
-    exports = {"tflite": {"top1_agreement": 0.98, "megabytes": 3.4, "latency_ms": 2.5}}
-    metrics = {"test_perplexity": 45.678, "test_accuracy": 0.361, "exports": exports}
-    card = model_card("runs/nano", TEXT, metrics, 7.0)
-    assert "| test perplexity | 45.678 |" in card
-    assert "| `model.tflite` |  | 0.98 | 3.4 | 2.5 |" in card
-    assert "--set mask_rate=0.3" in card
 
 
 def test_card_of_a_classifier_of_pairs():
@@ -126,7 +92,9 @@ def run(tmp_path):
 
 def test_card_of_a_run():
     card = model_card("runs/tiny", RECIPE, METRICS, 3.48).splitlines()
-    assert [line for line in LINES.splitlines() if line not in card] == []
+    assert "Classes: house cat, dog." in card
+    assert "| `model_batch4.tflite` | 0.8392 | 0.9952 | 0.961 | 0.7 |" in card
+    assert "    --data 'my photos' \\" in card
 
 
 def test_rewriting_keeps_the_notes(run):

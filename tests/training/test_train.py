@@ -74,6 +74,7 @@ def run(request, tmp_path_factory):
     return run
 
 
+@pytest.mark.once
 def test_arrays_train_by_the_name_of_a_recipe_and_are_saved_in_float32(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     recipe = dataclasses.replace(RECIPES["quick"], epochs=1)
