@@ -20,7 +20,6 @@ from keras_gmlp.layers import (
     ClassToken,
     ExternalAttentionBlock,
     FeedForwardOnlyBlock,
-    FoldedResMLPBlock,
     GMLPBlock,
     MixerBlock,
     PatchEmbedding,
@@ -74,29 +73,23 @@ def built(name, inputs, **arguments):
     return layer, redraw_weights(layer)
 
 
-@pytest.mark.parametrize(
-    ("name", "norm_placement"),
-    [*((name, "pre") for name in BLOCKS), *((name, "post") for name in PARTS)],
-)
-def test_contract(name, norm_placement):
+@every_structure
+def test_contract(name):
     block_class, sizes = BLOCKS[name]
-    settings = {"norm_placement": norm_placement, "stochastic_depth": 0.2, "dropout": 0.1}
-    without_gradient = WITHOUT_GRADIENT.get(name, [])
-    if (name, norm_placement) == ("mixer", "post"):  # the norm removes it
-        without_gradient = ["token_mlp/shrink/bias"]
+    placement = "post" if name in ("transformer", "ff_only") else "pre"
+    settings = {"norm_placement": placement, "stochastic_depth": 0.2, "dropout": 0.1}
     # JAX's attention has no float16 on a CPU: "F16_F16_F32 is not supported by dot_general".
     no_float16 = name == "transformer" and keras.backend.backend() == "jax"
-    half = "mixed_bfloat16" if no_float16 or norm_placement == "pre" else "mixed_float16"
-    policies = ("float32", half)
     check_layer(
         block_class,
         {**sizes, **settings},
         (8, 5, 6),
-        without_gradient=without_gradient,
-        policies=policies,
+        without_gradient=WITHOUT_GRADIENT.get(name, []),
+        policy="mixed_bfloat16" if no_float16 else "mixed_float16",
     )
 
 
+@pytest.mark.once
 @every_family
 def test_stochastic_depth_drops_each_branch_by_itself_and_rescales(name):
     inputs = tokens(1000, 5, 6)
@@ -104,6 +97,7 @@ def test_stochastic_depth_drops_each_branch_by_itself_and_rescales(name):
     check_stochastic_depth(layer, inputs, branches(weights, name))
 
 
+@pytest.mark.once
 @every_family
 def test_dropout_drops_single_channels_of_each_branch_and_rescales_the_others(name):
     inputs = tokens(1000, 5, 6)
@@ -115,6 +109,7 @@ def test_dropout_drops_single_channels_of_each_branch_and_rescales_the_others(na
         check_dropout(layer, inputs)
 
 
+@pytest.mark.once
 @every_structure
 def test_mask_reaches_every_block_of_a_model_and_its_pool(name):
     """Embedding makes the mask, blocks pass it on, and the mean leaves padding out."""
@@ -146,11 +141,6 @@ def test_hidden_sizes_of_a_mixer_are_not_swapped():
     assert layer.expand.kernel.shape == (6, 14)
 
 
-def test_folded_block_refuses_a_mask():
-    with pytest.raises(ValueError, match="a folded ResMLP block takes no padding mask"):
-        FoldedResMLPBlock(14)(tokens(2, 5, 6), mask=np.ones((2, 5), bool))
-
-
 # At unit scale an epsilon of 1e-5 and one of 1e-6 agree to five digits; at 0.003 they do not.
 @every_block
 def test_numbers_and_padding(name):
@@ -160,9 +150,6 @@ def test_numbers_and_padding(name):
         expected = block(inputs, weights, name)
         np.testing.assert_allclose(to_numpy(layer(inputs)), expected, rtol=1e-5, atol=1e-5)
     check_padding(layer, inputs, weights, partial(block, name=name))
-    for shape in ((2, 6), (2, 2, 3, 6)):
-        with pytest.raises(ValueError, match="is incompatible with the layer"):
-            layer(np.zeros(shape, "float32"))
 
 
 @every_family
@@ -175,13 +162,15 @@ def test_numbers_and_padding_of_post_norm(name):
     check_padding(layer, inputs, weights, reference)
 
 
-@pytest.mark.parametrize("name", [name for name in BLOCKS if name != "resmlp"])
-def test_epsilon_reaches_the_norms_of_the_block(name):
-    layer = make(name, epsilon=1e-12)
-    norms = [layer.norm] if name.startswith(("gmlp", "amlp")) else [layer.norm1, layer.norm2]
-    assert [norm.epsilon for norm in norms] == [1e-12] * len(norms)
+@pytest.mark.once
+def test_epsilon_reaches_the_norms_of_the_block():
+    for name in ("gmlp split", "mixer"):
+        layer = make(name, epsilon=1e-12)
+        norms = [layer.norm] if name == "gmlp split" else [layer.norm1, layer.norm2]
+        assert [norm.epsilon for norm in norms] == [1e-12] * len(norms)
 
 
+@pytest.mark.once
 @every_structure
 def test_initializer_reaches_every_dense_layer_but_the_gate_s(name):
     sizes = {"hidden_dim": 64, "token_hidden_dim": 64, "attention_size": 16, "slots": 64}
@@ -203,6 +192,7 @@ def test_initializer_reaches_every_dense_layer_but_the_gate_s(name):
     assert len({kernel.ravel()[0] for kernel in kernels.values()}) == len(kernels)
 
 
+@pytest.mark.once
 def test_initializer_is_saved():
     for part_of_block in (
         partial(TokenMLP, 7),
@@ -217,31 +207,22 @@ def test_initializer_is_saved():
         assert to_numpy(kernel).std() == pytest.approx(0.02, rel=0.15)
 
 
-@every_block
-def test_configuration_of_version_0_1_0_loads(name):
-    layer = make(name, stochastic_depth=0.2)
+@pytest.mark.once
+def test_configurations_of_version_0_1_0_load():
+    layer = make("gmlp split", stochastic_depth=0.2)
     added = ("kernel_initializer", "epsilon", "norm_placement")
     old = {key: value for key, value in layer.get_config().items() if key not in added}
     old["drop_path"] = old.pop("stochastic_depth")
     assert type(layer).from_config(old).get_config() == layer.get_config()
-
-
-def test_window_of_version_0_1_0_loads():
     config = PatchEmbedding(6, 4, patch_window=8).get_config()
     config["window"] = config.pop("patch_window")
     assert PatchEmbedding.from_config(config).patch_window == 8
 
 
-def test_rate_outside_its_range():
-    for rate in ("stochastic_depth", "dropout"):
-        for value in (1.0, -0.1, None):
-            with pytest.raises(ValueError, match=rf"{rate} must be in .* received {value}\."):
-                make("mixer", **{rate: value})
-
-
+@pytest.mark.once
 def test_number_of_tokens_is_fixed():
     for name in ("gmlp split", "amlp", "mixer", "ff_only", "resmlp"):
-        with pytest.raises(ValueError, match=r"must be fixed.* received .*\(None, None, "):
+        with pytest.raises(ValueError, match="must be fixed"):
             make(name)(keras.Input((None, 6)))
         layer = make(name)
         layer(np.zeros((2, 4, 6), "float32"))

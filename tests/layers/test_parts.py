@@ -32,7 +32,6 @@ from keras_gmlp.layers import (
     PatchEmbedding,
     PositionEmbedding,
     RelativeAttention,
-    RelativePositionBias,
     ResidualStem,
     SegmentEmbedding,
     SpanHead,
@@ -47,11 +46,8 @@ from keras_gmlp.layers import (
 )
 
 TOKENS, GRID = (8, 5, 6), (2, 12, 6)
-# Softmax removes what a key, or a query of external attention, adds to all scores of a row.
-QUERY, KEY = {"without_gradient": ["query/bias"]}, {"without_gradient": ["key/bias"]}
 ON_GRID = {"heads": 3, "toeplitz": True, "grid": (3, 4)}
 CONTRACTS = [
-    (PatchEmbedding, {"dim": 5, "patch_size": 2}, (3, 4, 6, 3), {}),
     (PatchEmbedding, {"dim": 5, "patch_size": 2, "patch_window": 4}, (3, 4, 6, 3), {}),
     (ConvolutionalStem, {"dim": 6, "patch_size": 4}, (3, 4, 8, 3), {}),
     (ResidualStem, {"dim": 6, "patch_size": 4, "channels": 5, "depth": 1}, (3, 4, 8, 3), {}),
@@ -62,23 +58,16 @@ CONTRACTS = [
     (SpanHead, {"separator": 3}, TOKENS, {"integers": {"token_ids": (8, 5)}}),
     (MaskedLMHead, {}, TOKENS, {"integers": {"mask_positions": (8, 2)}}),
     (LogitBias, {}, TOKENS, {}),
-    (ExternalAttention, {"num_heads": 4, "slots": 3, "expansion": 2}, TOKENS, QUERY),
-    (ExternalAttention, {"num_heads": 1, "slots": 3, "expansion": 1}, TOKENS, QUERY),
-    (RelativeAttention, {"num_heads": 2}, TOKENS, KEY),
-    (RelativeAttention, {"num_heads": 2, "content": False}, TOKENS, {}),
-    (SpatialGatingUnit, {"gating": "additive"}, TOKENS, {"attention": (8, 5, 6)}),
+    # Softmax removes what a query of external attention, or a key, adds to all scores of a row.
+    (ExternalAttention, {"num_heads": 4, "slots": 3}, TOKENS, {"without_gradient": ["query/bias"]}),
+    (RelativeAttention, {"num_heads": 2}, TOKENS, {"without_gradient": ["key/bias"]}),
     (SpatialGatingUnit, {}, TOKENS, {"attention": (8, 5, 3)}),
-    (SpatialGatingUnit, {}, TOKENS, {}),
     (TinyAttention, {"units": 7, "head_size": 3}, TOKENS, {}),
     (TokenMLP, {"hidden_dim": 7}, TOKENS, {}),
     (Affine, {}, TOKENS, {}),
     (LayerScale, {"initial_value": 0.2}, TOKENS, {}),
     (FoldedResMLPBlock, {"hidden_dim": 14}, TOKENS, {}),
-    (SpatialProjection, {"heads": 2}, GRID, {}),
-    (SpatialProjection, {"heads": 2, "toeplitz": True}, GRID, {}),
     (SpatialProjection, ON_GRID, GRID, {}),
-    (GMLPBlock, {"hidden_dim": 12, "gating": "additive", **ON_GRID}, GRID, {}),
-    (GMLPBlock, {"hidden_dim": 14, "max_tokens": 7}, TOKENS, {}),
     (GMLPBlock, {"hidden_dim": 14, "toeplitz": True, "max_tokens": 7}, TOKENS, {}),
     (WhiteningConvolution, {"patch_size": 2, "epsilon": 0.1}, (2, 5, 4, 3), {}),
 ]
@@ -124,8 +113,7 @@ NUMBERS = [
     (PatchEmbedding(5, 2), [], (2, 4, 6, 3), partial(patch_embedding, patch_size=2)),
     (PatchEmbedding(5, 2, patch_window=4), [], (2, 4, 6, 3), windows),
     (ConvolutionalStem(6, 4), [], (2, 8, 12, 3), convolutional_stem),
-    (ResidualStem(6, 4, channels=5, depth=2), [], (2, 8, 12, 3), residual_stem),
-    (ResidualStem(6, 8, channels=5, depth=1), [], (2, 8, 16, 3), residual_stem),
+    (ResidualStem(6, 8, channels=5, depth=2), [], (2, 8, 16, 3), residual_stem),
     (ClassToken(), [], TOKENS, class_token),
     (PositionEmbedding(), [], (2, 3, 4), lambda x, w: x + w["embedding"]),
     (TokenPositions(7), [], TOKENS, lambda x, w: x + w["embedding"][:, :5]),
@@ -155,6 +143,7 @@ def test_position_embedding_starts_small_and_different_for_each_position():
     assert len(np.unique(embedding[0], axis=0)) == 64
 
 
+@pytest.mark.once
 def test_built_layer_takes_no_more_tokens_than_its_limit():
     for layer in (TokenPositions(4), GMLPBlock(14, max_tokens=4)):
         layer.build((None, None, 6))
@@ -166,55 +155,35 @@ def tokens(number=None):
     return keras.Input((number, 6))
 
 
+MASK = np.ones((8, 5), bool)
 REFUSALS = [
-    (lambda: TokenMLP(7)(tokens()), r"must be fixed: .* received \(None, None, 6\)"),
-    (lambda: FoldedResMLPBlock(14)(tokens()), r"must be fixed: .* received \(None, None, 6\)"),
-    (lambda: SpatialGatingUnit()(tokens()), r"must be fixed: .* received .* Or set max_tokens"),
-    (lambda: PositionEmbedding()(tokens()), r"must be fixed: .* received \(None, None, 6\)"),
-    (lambda: SpatialGatingUnit(toeplitz=True)(tokens()), "must be fixed.* Or set max_tokens"),
-    (lambda: SpatialProjection().build((2, None, 6)), "must be fixed.* Or set max_tokens"),
-    (lambda: RelativeAttention(2).build((2, None, 6)), "must be fixed.* Or set max_tokens"),
+    (lambda: FoldedResMLPBlock(14)(np.zeros(TOKENS), mask=MASK), "no padding mask"),
+    (lambda: TokenMLP(7)(tokens()), "must be fixed"),
+    (lambda: SpatialGatingUnit()(tokens()), "Or set max_tokens"),
     (lambda: RelativeAttention(2, max_tokens=4).build(TOKENS), "at most max_tokens=4"),
-    (lambda: SpatialGatingUnit(max_tokens=4).build(TOKENS), "at most max_tokens=4"),
-    (lambda: TokenPositions(4).build(TOKENS), "at most max_tokens=4 tokens; received 5"),
-    (lambda: TokenPositions(0), "max_tokens must be a positive integer; received 0"),
-    (lambda: SpatialProjection(**ON_GRID, max_tokens=4), r"received grid=\(3, 4\)"),
-    (lambda: SpatialProjection(heads=0), "heads must be at least 1; received 0"),
-    (lambda: SpatialProjection(4).build(TOKENS), "divide the channels; received 4 heads for 6"),
-    (lambda: SpatialProjection(grid=(2, 2)), r"requires toeplitz=True; received grid=\(2, 2\)"),
-    (lambda: SpatialProjection(**ON_GRID).build(TOKENS), r"5; received \(3, 4\). A class token"),
-    *(
-        (lambda make=make, s=shape: make()(keras.Input(s)), f"found ndim={len(shape) + 1}")
-        for make in (PositionEmbedding, SpatialGatingUnit, SpatialProjection, partial(TokenMLP, 4))
-        for shape in ((6,), (2, 3, 6))
-    ),
-    (lambda: RelativePositionBias(2, buckets=6), "multiple of 4; received 6"),
-    (lambda: RelativeAttention(4).build(TOKENS), "6 channels cannot be shared by num_heads=4"),
-    (lambda: TransformerBlock(0, 14)(tokens(5)), "6 channels cannot be shared by num_heads=0"),
-    (lambda: TransformerBlock(4, 14)(tokens(5)), "6 channels cannot be shared by num_heads=4"),
-    (lambda: TransformerBlock(2, 8, content=False), "content=False requires relative=True"),
-    (lambda: ExternalAttention(0)(tokens(5)), "24 channels .* cannot be shared by num_heads=0"),
-    (lambda: ExternalAttention(5)(tokens(5)), "24 channels .* cannot be shared by num_heads=5"),
-    (lambda: GMLPBlock(14, "none", attention_size=3), "requires a gate; received gating='none'"),
-    (lambda: GMLPBlock(9)(tokens(5)), "halves the channels; received an odd number, 9"),
-    (lambda: GMLPBlock(14, "other"), "gating must be one of linear, additive, .*split, none"),
-    (lambda: SpatialGatingUnit("other"), "gating must be one of linear, additive, "),
-    (lambda: GMLPBlock(14, norm_placement="mid"), "must be one of pre, post; received 'mid'"),
-    *((partial(PatchEmbedding, 1, 4, n), "patch_size 4, or larger by an even") for n in (1, 5, 2)),
-    *((partial(ConvolutionalStem, 6, n), f"2, 4, 8, .* received {n}") for n in (0, 1, 3, 12)),
-    *((partial(ResidualStem, 6, n), f"be 4, 8, 16, .* received {n}") for n in (0, 1, 2, 6)),
-    (lambda: PatchEmbedding(5, 2)(keras.Input((4, 5, 3))), "cannot cut 4x5 pixels into .* 2x2"),
-    (lambda: ConvolutionalStem(5, 2)(keras.Input((5, 4, 3))), "cannot cut 5x4 pixels into .* 2x2"),
-    (lambda: PatchEmbedding(5, 2)(keras.Input((4, None, 3))), r"fixed size.*received \(None, 4, N"),
-    (lambda: ConvolutionalStem(5, 2)(keras.Input((4, 4))), r"fixed size.*received \(None, 4, 4\)"),
-    *((partial(WhiteningConvolution, n), f"positive integer; .* {n}") for n in (0, 2.0, True)),
-    (lambda: WhiteningConvolution(2, epsilon=-0.1), r"epsilon must not be below 0; received -0\.1"),
-    (lambda: WhiteningConvolution(2).adapt([]), "no images to compute the filters from"),
+    (lambda: SpatialProjection(4).build(TOKENS), "heads"),
+    (lambda: SpatialProjection(grid=(2, 2)), "toeplitz=True"),
+    (lambda: SpatialProjection(**ON_GRID).build(TOKENS), "class token"),
+    (lambda: RelativeAttention(4).build(TOKENS), "heads"),
+    (lambda: TransformerBlock(4, 14)(tokens(5)), "heads"),
+    (lambda: TransformerBlock(2, 8, content=False), "relative=True"),
+    (lambda: ExternalAttention(5)(tokens(5)), "heads"),
+    (lambda: GMLPBlock(14, "none", attention_size=3), "requires a gate"),
+    (lambda: GMLPBlock(9)(tokens(5)), "odd"),
+    (lambda: GMLPBlock(14, "other"), "gating must be one of linear"),
+    (lambda: GMLPBlock(14, norm_placement="mid"), "norm_placement"),
+    (lambda: GMLPBlock(14, dropout=-0.1), "rate|dropout"),
+    (lambda: PatchEmbedding(1, 4, 5), "patch_window"),
+    (lambda: ConvolutionalStem(6, 3), "patch_size"),
+    (lambda: ResidualStem(6, 2), "patch_size"),
+    (lambda: PatchEmbedding(5, 2)(keras.Input((4, 5, 3))), "cannot cut 4x5 pixels"),
+    (lambda: PatchEmbedding(5, 2)(keras.Input((4, None, 3))), "fixed size"),
+    (lambda: WhiteningConvolution(2).adapt([]), "no images"),
 ]
 
 
-@pytest.mark.parametrize(("call", "message"), REFUSALS)
-def test_refusal_is_one_line(call, message):
-    with pytest.raises(ValueError, match=message) as error:
-        call()
-    assert "\n" not in str(error.value) or "ndim" in message  # Keras' own has more
+@pytest.mark.once
+def test_refusals():
+    for call, message in REFUSALS:
+        with pytest.raises(ValueError, match=message):
+            call()

@@ -9,6 +9,7 @@ from keras_gmlp.layers import Affine, FoldedResMLPBlock, LayerScale, ResMLPBlock
 TINY = {"dim": 8, "depth": 2, "input_shape": (8, 8, 3), "patch_size": 4, "classes": 3}
 
 
+@pytest.mark.once
 def test_affine_and_layer_scale_by_hand():
     affine, scale = Affine(), LayerScale(0.25)
     inputs = np.array([[[1.0, -2.0], [3.0, 4.0]]], "float32")
@@ -19,12 +20,14 @@ def test_affine_and_layer_scale_by_hand():
     np.testing.assert_array_equal(to_numpy(affine(inputs)), [[[2.5, -7], [6.5, 11]]])
 
 
+@pytest.mark.once
 def test_block_starts_close_to_the_identity():
     layer = ResMLPBlock(14, layer_scale=1e-5)
     inputs = draw(8, 5, 6)
     np.testing.assert_allclose(to_numpy(layer(inputs)), inputs, atol=1e-3)
 
 
+@pytest.mark.once
 def test_fold_keeps_the_logits_of_a_hundred_images_in_fewer_layers(tmp_path):
     model = ResMLP(**TINY)
     redraw_weights(model)
@@ -50,6 +53,7 @@ def test_fold_keeps_the_logits_of_a_hundred_images_in_fewer_layers(tmp_path):
     np.testing.assert_array_equal(to_numpy(loaded(images)), logits)
 
 
+@pytest.mark.once
 def test_fold_refuses_what_is_no_resmlp_with_a_head():
     with pytest.raises(ValueError, match="fold takes a ResMLP; gmlp has no ResMLPBlock"):
         fold(gMLP(hidden_dim=12, **TINY))

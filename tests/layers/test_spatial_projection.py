@@ -4,7 +4,7 @@ import scipy.linalg
 from check_layer import draw, redraw_weights, to_numpy
 from keras import ops
 
-from keras_gmlp.layers import SpatialGatingUnit, SpatialProjection
+from keras_gmlp.layers import SpatialProjection
 from keras_gmlp.layers.spatial_projection import toeplitz_matrices
 
 FORMS = [
@@ -15,6 +15,7 @@ FORMS = [
 ]
 
 
+@pytest.mark.once
 def test_sequence_weights_are_a_toeplitz_matrix():
     offsets = draw(3, 9)
     matrices = to_numpy(toeplitz_matrices(ops.convert_to_tensor(offsets)))
@@ -23,6 +24,7 @@ def test_sequence_weights_are_a_toeplitz_matrix():
         np.testing.assert_array_equal(matrix.T, scipy.linalg.toeplitz(w[4:], w[4::-1]))
 
 
+@pytest.mark.once
 def test_grid_weights_follow_the_offset_between_two_places():
     rows, columns = 3, 4
     offsets = draw(2, 2 * rows - 1, 2 * columns - 1)
@@ -53,19 +55,3 @@ def test_numbers(arguments):
     for training in (False, True):  # two forms
         outputs = to_numpy(layer(inputs, training=training))
         np.testing.assert_allclose(outputs, expected, rtol=1e-4, atol=1e-4)
-
-
-def test_one_head_is_the_gate_of_a_free_matrix():
-    """A Toeplitz gate and a dense gate with the same W compute the same."""
-    toeplitz = SpatialGatingUnit(toeplitz=True, grid=(3, 4))
-    dense = SpatialGatingUnit()
-    inputs = draw(2, 12, 6)
-    for layer in (toeplitz, dense):
-        layer.build(inputs.shape)
-    redraw_weights(toeplitz)
-    dense.norm.set_weights(toeplitz.norm.get_weights())
-    dense.spatial.kernel.assign(to_numpy(toeplitz.spatial.matrices())[0])
-    dense.spatial.bias.assign(to_numpy(toeplitz.spatial.bias)[0])
-    np.testing.assert_allclose(
-        to_numpy(toeplitz(inputs)), to_numpy(dense(inputs)), rtol=1e-5, atol=1e-6
-    )

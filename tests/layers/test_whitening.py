@@ -20,6 +20,7 @@ def outputs_of(layer, batch):
     return outputs.reshape(-1, outputs.shape[-1])
 
 
+@pytest.mark.once
 def test_whitened_patches_have_the_identity_as_covariance():
     layer = WhiteningConvolution(2, epsilon=0)
     layer.adapt([images()])
@@ -29,6 +30,7 @@ def test_whitened_patches_have_the_identity_as_covariance():
     np.testing.assert_allclose(found[:, 12:], -found[:, :12], atol=1e-5)
 
 
+@pytest.mark.once
 def test_epsilon_lowers_directions_of_little_variance():
     layer = WhiteningConvolution(2, epsilon=0.5)
     layer.adapt([images()])
@@ -38,6 +40,7 @@ def test_epsilon_lowers_directions_of_little_variance():
     np.testing.assert_allclose(found, np.diag(variances / (variances + 0.5)), atol=2e-4)
 
 
+@pytest.mark.once
 def test_kernel_does_not_depend_on_batches():
     whole, parts = WhiteningConvolution(3), WhiteningConvolution(3)
     whole.adapt([images()])
@@ -71,6 +74,7 @@ def test_kernel_stays_and_bias_trains_also_after_loading(tmp_path):
     assert [w.path for w in loaded.trainable_weights] == ["white/bias"]
 
 
+@pytest.mark.once
 def test_pixels_that_depend_on_each_other_require_epsilon():
     grey = np.repeat(images()[..., :1], 3, axis=-1)
     WhiteningConvolution(2).adapt([grey])

@@ -39,12 +39,14 @@ def test_views_of_each_image_are_averaged():
     np.testing.assert_array_equal(to_numpy(AverageViews(3)(vectors, training=True)), vectors)
 
 
-@pytest.mark.parametrize("zooms", [(), (0.5,), (1, 0), (0.5, 1), (1, 1), (1, "half"), 2])
+@pytest.mark.once
+@pytest.mark.parametrize("zooms", [(), (0.5,), (1, 0), (0.5, 1), (1, "half"), 2])
 def test_wrong_zooms(zooms):
     with pytest.raises(ValueError, match=r"zooms must be shares .* from 1 down.*received"):
         ZoomedViews(zooms)
 
 
+@pytest.mark.once
 def test_features_are_the_mean_over_views(tmp_path):
     plain = keras_gmlp.gMLP(input_shape=(8, 8, 3), **TINY)
     redraw_weights(plain)
@@ -64,6 +66,7 @@ def test_features_are_the_mean_over_views(tmp_path):
     np.testing.assert_array_equal(to_numpy(loaded(images)), to_numpy(model(images)))
 
 
+@pytest.mark.once
 def test_models_without_pooled_tokens():
     with pytest.raises(ValueError, match="zooms require include_top=True and a model without a"):
         keras_gmlp.gMLP(input_shape=(16, 16, 3), zooms=ZOOMS, class_token=True, **TINY)
