@@ -20,7 +20,6 @@ FAMILIES = {
     "eamlp": (EAMLP, {"num_heads": 4, "slots": 3}),
     "ff_only": (FeedForwardOnly, {"token_hidden_dim": 20}),
 }
-every_family = pytest.mark.parametrize("family", FAMILIES)
 
 
 def tiny(family="gmlp", **overrides):
@@ -51,12 +50,9 @@ def test_pixels_are_normalized_channel_by_channel():
 
 
 @pytest.mark.once
-@pytest.mark.parametrize(
-    ("family", "shape", "tokens"),
-    [("gmlp", (8, 8, 1), 4), ("gmlp", (4, 12, 3), 3), ("vit", (12, 4, 1), 3)],
-)
-def test_grey_and_rectangular_images(family, shape, tokens):
-    model = tiny(family, input_shape=shape)
+@pytest.mark.parametrize(("shape", "tokens"), [((8, 8, 1), 4), ((4, 12, 3), 3)])
+def test_grey_and_rectangular_images(shape, tokens):
+    model = tiny(input_shape=shape)
     redraw_weights(model)
     assert model.get_layer("stem").output.shape == (None, tokens, 8)
     logits = to_numpy(model(pixels(4, *shape)))
@@ -65,8 +61,7 @@ def test_grey_and_rectangular_images(family, shape, tokens):
 
 
 @pytest.mark.parametrize(
-    ("family", "policy"),
-    [("gmlp", "mixed_float16"), *((family, "mixed_bfloat16") for family in FAMILIES)],
+    ("family", "policy"), [("gmlp", "mixed_float16"), ("deit", "mixed_bfloat16")]
 )
 def test_logits_are_float32_under_mixed_precision(family, policy):
     model = tiny(family, dtype=policy)
@@ -80,28 +75,16 @@ def test_logits_are_float32_under_mixed_precision(family, policy):
     np.testing.assert_allclose(to_numpy(logits), to_numpy(exact(images)), atol=0.1)
 
 
-@pytest.mark.parametrize(
-    ("family", "shape"),
-    [pytest.param("amlp", (4, 1), marks=pytest.mark.eager), ("vit", (4,))],
-)
-def test_fit_works_at_once_with_class_indices(family, shape):
+def test_learns_from_indices_then_saved_from_rows(tmp_path):
     indices = np.array([0, 1, 2, 0])
     # Black, grey and white are easy to classify.
     images = (127 * indices[:, None, None, None] * np.ones((4, 8, 8, 3))).astype("uint8")
-    model = tiny(family, depth=1, stochastic_depth=0.1, dropout=0.1)
-    history = model.fit(images, indices.reshape(shape), epochs=20, verbose=0).history
+    model = tiny("vit", depth=1, stochastic_depth=0.1, dropout=0.1, mean=(0.1, 0.2, 0.3))
+    history = model.fit(images, indices, epochs=20, verbose=0).history
     assert set(history) == {"accuracy", "loss"}
     # The head starts at zero, so all classes are equally likely at first.
     assert history["loss"][0] == pytest.approx(np.log(3), rel=1e-5)
     assert history["loss"][-1] < 0.95 * history["loss"][0]
-
-
-@pytest.mark.eager
-def test_saved_model_gives_the_same_logits_and_continues_to_learn_from_rows(tmp_path):
-    model = tiny("amlp", depth=1, mean=(0.1, 0.2, 0.3), std=(0.5, 0.6, 0.7))
-    redraw_weights(model)
-    images, indices = pixels(4, 8, 8, 3), np.array([0, 1, 2, 0])
-    model.fit(images, indices, verbose=0)
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
     logits = to_numpy(loaded(images))
@@ -109,9 +92,8 @@ def test_saved_model_gives_the_same_logits_and_continues_to_learn_from_rows(tmp_
     assert loaded.optimizer.weight_decay == 0.05
     given, checked = (images, np.eye(3, dtype="float32")[indices]), (images, indices)
     history = loaded.fit(*given, validation_data=checked, verbose=0).history
-    assert int(loaded.optimizer.iterations) == 2
+    assert int(loaded.optimizer.iterations) == 21
     assert np.abs(to_numpy(loaded(images)) - logits).max() > 0
-    assert history["val_loss"][0] < history["loss"][0]
     assert history["val_loss"][0] == pytest.approx(loaded.evaluate(*checked, verbose=0)[0])
 
 
@@ -151,15 +133,16 @@ def test_preset_without_top_pools_as_asked(preset, arguments, shape):
 
 
 @pytest.mark.once
-@every_family
-def test_layer_names(family):
-    names = [layer.name for layer in tiny(family).layers]
-    fixed = ["stem", "block_0", "block_1", "norm", "head"]
-    assert [name for name in names if name in fixed] == fixed
-    assert names[0] == "image"
-    with_class_token = family in ("vit", "deit", "eamlp", "ff_only")
-    assert ("class_token" in names) == ("position" in names) == with_class_token
-    assert ("distillation_token" in names) == ("head_distillation" in names) == (family == "deit")
+def test_layer_names():
+    for family in FAMILIES:
+        names = [layer.name for layer in tiny(family).layers]
+        fixed = ["stem", "block_0", "block_1", "norm", "head"]
+        assert [name for name in names if name in fixed] == fixed
+        assert names[0] == "image"
+        with_class_token = family in ("vit", "deit", "eamlp", "ff_only")
+        assert ("class_token" in names) == ("position" in names) == with_class_token
+        two_heads = family == "deit"
+        assert ("distillation_token" in names) == ("head_distillation" in names) == two_heads
 
 
 @pytest.mark.once
@@ -193,7 +176,7 @@ def test_hidden_sizes_by_default():
     assert tiny().get_layer("norm").epsilon == 1e-6  # as published weights have it
 
 
-@pytest.mark.eager
+@pytest.mark.once
 def test_heads_of_a_distilled_vit_learn_separately():
     model = tiny("deit", depth=1)
     heads = [model.get_layer(name).output for name in ("head", "head_distillation")]
@@ -226,13 +209,12 @@ def test_arguments_reach_every_block():
 
 
 @pytest.mark.once
-@every_family
-def test_rates_reach_every_block_and_stochastic_depth_grows_linearly(family):
-    model = tiny(family, depth=5, stochastic_depth=0.2, dropout=0.3)
-    blocks = [model.get_layer(f"block_{i}") for i in range(5)]
-    rates = [block.stochastic_depth for block in blocks]
-    assert rates == pytest.approx([0.0, 0.05, 0.1, 0.15, 0.2])
-    assert [block.dropout for block in blocks] == [0.3] * 5
+def test_rates_reach_every_block_and_stochastic_depth_grows_linearly():
+    for family in ("amlp", "mixer", "resmlp", "eamlp", "ff_only", "vit"):
+        model = tiny(family, depth=3, stochastic_depth=0.2, dropout=0.3)
+        blocks = [model.get_layer(f"block_{i}") for i in range(3)]
+        assert [block.stochastic_depth for block in blocks] == pytest.approx([0.0, 0.1, 0.2])
+        assert [block.dropout for block in blocks] == [0.3] * 3
 
 
 @pytest.mark.once
@@ -247,32 +229,19 @@ def test_channels_first_is_refused():
 
 
 REFUSALS = [
-    ("gmlp", {"dim": 0}, "dim"),
     ("gmlp", {"depth": True}, "depth"),
-    ("amlp", {"attention_size": 0}, "attention_size"),
-    ("vit", {"num_heads": 0}, "num_heads"),
     ("vit", {"num_heads": 3}, "num_heads"),
-    ("eamlp", {"slots": 0}, "slots"),
     ("eamlp", {"num_heads": 3}, "num_heads"),
-    ("mixer", {"channel_hidden_dim": 0}, "channel_hidden_dim"),
-    ("ff_only", {"token_hidden_dim": 0}, "token_hidden_dim"),
-    ("vit", {"dropout": 1.0}, "dropout"),
-    ("vit", {"stochastic_depth": None}, "stochastic_depth"),
+    ("mixer", {"channel_hidden_dim": 0}, "hidden_dim"),
     ("gmlp", {"patch_size": 3}, "patches of 3x3"),
     ("gmlp", {"hidden_dim": 7}, "odd"),
-    ("gmlp", {"gating": "other"}, "gating"),
     ("gmlp", {"input_shape": (8, 8)}, "height, width, channels"),
-    ("vit", {"input_shape": (None, 8, 3)}, "input_shape"),
     ("gmlp", {"mean": (0.5, 0.5)}, "channels"),
     ("gmlp", {"std": 0.0}, "std"),
     ("vit", {"class_token": False, "distillation_token": True}, "class_token"),
     ("vit", {"stem": "t2t"}, "t2t"),
     ("vit", {"stem_arguments": {"depth": 1}}, "residual"),
-    ("vit", {"stem": "residual", "stem_arguments": 5}, "dict"),
-    ("vit", {"stem": "residual", "stem_arguments": {"dim": 3}}, "dim"),
     ("vit", {"stem": "residual", "stem_arguments": {"depth": -1}}, "depth"),
-    ("vit", {"stem": "residual", "patch_size": 2}, "patch_size"),
-    ("vit", {"mlp_ratio": 0.1}, "mlp_ratio"),
 ]
 
 
@@ -291,14 +260,13 @@ def test_arguments_of_a_stem_leave_the_name():
 
 @pytest.mark.once
 @pytest.mark.filterwarnings("ignore:Layer")  # Keras says which layers have no quantized form
-@pytest.mark.parametrize("name", ["gmlp_n4_32", "vit_n4_32", "convnet_8_32", "gmlp_nano"])
-def test_quantizing_in_place_is_refused(name):
-    model = keras_gmlp.build(name, depth=1)
-    for mode in ("int8", "int4", "float8"):
-        with pytest.raises(ValueError, match=r"export"):
-            model.quantize(mode)
+def test_quantizing_in_place_is_refused():
+    for name in ("gmlp_n4_32", "gmlp_nano"):
+        with pytest.raises(ValueError, match="export"):
+            keras_gmlp.build(name, depth=1).quantize("int8")
 
 
+@pytest.mark.once
 def test_one_class_is_refused():
     model = tiny(classes=1)
     with pytest.raises(ValueError, match="classes=2"):

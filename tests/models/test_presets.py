@@ -124,7 +124,7 @@ def test_an_unknown_override_is_answered_by_the_nearest():
 
 
 def test_classifier_activation():
-    for preset, depth in (("mixer_n4_32", 1), ("resnet_56_32", 8), ("convnet_8_32", 1)):
+    for preset, depth in (("mixer_n4_32", 1), ("resnet_56_32", 8)):
         plain = build(preset, depth=depth)
         model = build(preset, depth=depth, classifier_activation="softmax")
         assert len(model.layers) == len(plain.layers) + 1

@@ -10,6 +10,7 @@ import h5py
 import keras
 import numpy as np
 import pytest
+from check_layer import to_numpy
 from refused import refused
 
 import keras_gmlp
@@ -36,18 +37,18 @@ def path(tmp_path, model):
 
 @pytest.mark.two_traces  # as a user's `fit`
 @pytest.mark.parametrize("optimizer", [MatrixMuon, LayerwiseAdamW])
-def test_compiled_model_keeps_its_optimizer(tmp_path, model, optimizer):
+def test_compiled_model_keeps_its_optimizer(tmp_path, optimizer):
+    model = keras.Sequential([keras.Input((4,)), *(keras.layers.Dense(n) for n in (3, 2))])
     model.compile(optimizer(1e-3), loss="mse")
-    images = np.zeros((2, 8, 8, 3))
-    model.fit(images, np.ones((2, 3)), verbose=0)
+    model.fit(np.ones((2, 4)), np.ones((2, 2)), verbose=0)
     model.save(tmp_path / "model.keras")
     loaded = load_model(tmp_path / "model.keras")
     assert type(loaded.optimizer) is optimizer
-    np.testing.assert_allclose(
-        loaded.predict(images, verbose=0), model.predict(images, verbose=0), atol=1e-6
-    )
+    for ours, theirs in zip(loaded.optimizer.variables, model.optimizer.variables, strict=True):
+        np.testing.assert_array_equal(to_numpy(ours), to_numpy(theirs))
 
 
+@pytest.mark.once
 def test_channels_first_is_refused(path):
     keras.config.set_image_data_format("channels_first")
     try:
@@ -89,6 +90,7 @@ def rewrite(path, weights=None, method=zipfile.ZIP_STORED):
             archive.writestr(name, content)
 
 
+@pytest.mark.once
 def test_compressed_members_are_refused(path, model):
     rewrite(path)
     assert load_model(path, compile=False).count_params() == model.count_params()
@@ -116,58 +118,19 @@ def leave_chunks_unwritten(file, name, values):
     file.create_dataset(name, values.shape, values.dtype, chunks=values.shape)
 
 
-def leave_unwritten(file, name, values):
-    file.create_dataset(name, values.shape, values.dtype)
-
-
-def store_compactly(file, name, values):
-    properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-    properties.set_layout(h5py.h5d.COMPACT)
-    space = h5py.h5s.create_simple(values.shape)
-    place = name.encode(), h5py.h5t.NATIVE_FLOAT
-    h5py.h5d.create(file.id, *place, space, properties).write(h5py.h5s.ALL, h5py.h5s.ALL, values)
-
-
 def store_outside(file, name, values):
     file.create_dataset(name, values.shape, values.dtype, external=[("/etc/passwd", 0, 64)])
-
-
-def store_virtually(file, name, values):
-    layout = h5py.VirtualLayout(values.shape, values.dtype)
-    layout[:] = h5py.VirtualSource("/tmp/other.h5", "x", values.shape)
-    file.create_virtual_dataset(name, layout)
-
-
-def link_within(file, name, values):
-    file["elsewhere"] = values
-    file[name] = h5py.SoftLink("/elsewhere")
 
 
 def link_outside(file, name, values):
     file[name] = h5py.ExternalLink("/tmp/other.h5", "/x")
 
 
-def name_type(file, name, values):
-    file[name] = np.dtype("float32")
-
-
 def store_texts(file, name, values):
     file[name] = ["a text"] * len(values)
 
 
-def store_records(file, name, values):
-    file[name] = np.zeros(values.shape, [("value", "float32")])
-
-
-def store_nothing(file, name, values):
-    file[name] = h5py.Empty("float32")
-
-
-ODD = [
-    filter_array, leave_chunks_unwritten, leave_unwritten, store_compactly, store_outside,
-    store_virtually, link_within, link_outside, name_type, store_texts, store_records,
-    store_nothing,
-]  # fmt: skip
+ODD = [filter_array, leave_chunks_unwritten, store_outside, link_outside, store_texts]
 
 
 def replace_bias(path, write):
@@ -202,8 +165,6 @@ def test_odd_arrays_are_refused(path, write):
     "command",
     [
         ["classify", str(SHIPPED.parent / "docs" / "seven.png"), "--model", "run/model.keras"],
-        ["evaluate", "run/model.keras", "--data", "digits"],
-        ["export", "run", "--no-check", "--formats", "tflite"],
         ["train", "--data", "digits", "--out", "out", "--weights", "run/model.keras"],
     ],
     ids=lambda command: command[0],
@@ -220,16 +181,14 @@ def test_programs_refuse_odd_arrays_in_one_line(tmp_path, monkeypatch, app, comm
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("path", sorted(SHIPPED.glob("*/model.keras")), ids=lambda p: p.parent.name)
-def test_included_weights_are_plain(path):
-    check_weights(path)
+def test_included_weights_are_plain():
+    for path in SHIPPED.glob("*/model.keras"):
+        check_weights(path)
 
 
 @pytest.mark.once
 @pytest.mark.filterwarnings("ignore:You are saving a model that has not yet been built")
-@pytest.mark.parametrize("part", [keras.layers.Dense, keras.optimizers.Adam])
-def test_part_of_a_model_is_refused(tmp_path, part):
-    arguments = {"units": 2} if part is keras.layers.Dense else {}
-    keras.saving.save_model(part(**arguments), tmp_path / "part.keras")
-    with pytest.raises(ValueError, match=rf"part\.keras: holds a {part.__name__}; expected a"):
+def test_part_of_a_model_is_refused(tmp_path):
+    keras.saving.save_model(keras.layers.Dense(2), tmp_path / "part.keras")
+    with refused("holds a Dense", tmp_path / "part.keras"):
         load_model(tmp_path / "part.keras")
