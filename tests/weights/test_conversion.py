@@ -13,7 +13,6 @@ PAIRS = {
     "gmlp_ti16_224": "gmlp_ti16_224",
     "mixer_s32_224": "mixer_s32_224",
     "resmlp_12_224": "resmlp_12_224",
-    "resmlp_24_224": "resmlp_24_224",
     "vit_tiny_patch16_224": "vit_ti16_224",
     "deit_small_distilled_patch16_224": "deit_s16_distilled_224",
 }
@@ -161,9 +160,8 @@ def test_release_of_feed_forward_only_has_its_positions_on_a_grid():
     np.testing.assert_array_equal(embedding[0, 3], grid[0, :, 1, 0])  # second row, first column
 
 
-@pytest.mark.parametrize("family", ["gmlp", "deit"])
-def test_head_may_be_missing_as_a_whole(family):
-    model = FAMILIES[family](**TINY)
+def test_head_may_be_missing_as_a_whole():
+    model = FAMILIES["deit"](**TINY)
     heads = [w for w in model.weights if w.path.startswith("head")]
     arrays = random_arrays(model, "timm")
     bare = {name: a for name, a in arrays.items() if not name.startswith("head")}

