@@ -16,9 +16,9 @@ web: $(VENV)/.core $(LITERT)
 
 # Code that computes runs on each backend, the rest on one: this on PyTorch, which compiles nothing,
 # the others on TensorFlow.
-ON_PYTORCH := tests/test_benchmarks.py tests/test_example_distillation.py \
-	tests/test_example_questions.py tests/test_readme.py tests/comparison tests/runs tests/weights tests/test_records.py \
-	tests/analysis/test_texts.py \
+ON_PYTORCH := tests/attack tests/comparison tests/runs tests/weights tests/analysis/test_texts.py \
+	$(addprefix tests/test_, benchmarks.py example_distillation.py example_questions.py readme.py \
+	records.py) \
 	$(addprefix tests/apps/test_, full_disk.py own_images.py shipped_names.py text_apps.py) \
 	$(addprefix tests/evaluation/test_, flops.py label_images.py text.py) \
 	$(addprefix tests/training/test_, damaged_runs.py model_card.py) \

@@ -8,7 +8,6 @@ import importlib
 import warnings
 
 import pytest
-from hypothesis import settings
 from load_app import load_app
 
 BACKEND = os.environ["KERAS_BACKEND"]  # programs change the variable
@@ -18,23 +17,12 @@ os.environ["XLA_FLAGS"] = (
     f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8"
 )
 
-# The same inputs in each run; `make attack` takes more of them, and others.
-settings.register_profile("short", max_examples=60, derandomize=True, deadline=None, database=None)
-settings.register_profile("attack", max_examples=20_000, deadline=None, database=None)
-settings.load_profile("short")
-
 # Keras is imported inside fixtures, because the process that distributes the tests loads this file.
 pytest.register_assert_rewrite("check_layer", "other_backend")
 
 # One process runs all tests of a file. These files start first, so that no process is still busy
 # with one of them when the others are done.
-LONGEST = [
-    "test_train",
-    "test_devices",
-    "test_formats",
-    "test_sweep",
-    "test_backends",
-]
+LONGEST = ["test_train", "test_devices", "test_formats", "test_sweep"]
 
 
 def pytest_collection_modifyitems(items):

@@ -49,7 +49,6 @@ def workspace(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.once
 def test_stated_versions_are_what_pip_requires():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     lowest, above = re.fullmatch(r">=3\.(\d+),<3\.(\d+)", project["requires-python"]).groups()

@@ -6,10 +6,7 @@ import pytest
 
 from attack import cases as attack
 
-pytestmark = [
-    pytest.mark.once,
-    pytest.mark.filterwarnings("ignore::keras_gmlp.utils.errors.DataWarning"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore::keras_gmlp.utils.errors.DataWarning")
 
 
 @pytest.mark.parametrize(("kind", "count"), [("images", 200), ("models", 30), ("tables", 100)])
