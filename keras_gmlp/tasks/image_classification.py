@@ -1,12 +1,13 @@
 """The task for images of one label each."""
 
 import dataclasses
+import functools
 import json
 import math
 
 import numpy as np
 
-from keras_gmlp.data.batches.augmentation import Augmentation, first_mirrored
+from keras_gmlp.data.batches.augmentation import Augmentation
 from keras_gmlp.tasks.classifier import make_classifier
 from keras_gmlp.tasks.scores import round_scores
 from keras_gmlp.tasks.task import Task, require_classes
@@ -127,16 +128,25 @@ class ImageClassification(Task):
     def fits_device(self, data):
         return data.train.fits_in_memory()
 
-    def device_data(self, data):
-        from keras_gmlp.data.batches.device_augmentation import make_device_augmenter
-        from keras_gmlp.data.batches.host import arrays
+    def device_data(self, data, seed, epochs):
+        import jax
 
-        images, labels = arrays(data, "train")
-        samples, augmentation = (images, labels.astype("int32")), self.augmentation
-        augment = make_device_augmenter(augmentation, len(data.labels), data.mirror)
-        if augmentation.alternating_flip:
-            samples += (first_mirrored(len(images)),)
-        return samples, augment, augmentation.mixed_epochs
+        from keras_gmlp.data.batches.augmentation import WINDOW, make_augmenter, make_draw
+        from keras_gmlp.data.batches.host import arrays
+        from keras_gmlp.data.batches.namespaces import jax_namespace
+        from keras_gmlp.data.images.resized_crop import crop_and_resize
+
+        how, (images, labels) = self.augmentation, arrays(data, "train")
+        change = make_augmenter(how, data.mirror, len(data.labels), jax_namespace())
+
+        def augment(images, labels, numbers):
+            if how.resized_crop:
+                cut = functools.partial(crop_and_resize, scale=how.resized_crop)
+                images = jax.vmap(cut)(images, numbers[:, WINDOW])
+            return change(images, labels, numbers)
+
+        draw = make_draw(how, seed, len(images), epochs)
+        return (images, labels.astype("int32")), draw, augment
 
     def device_sample(self, data, arrays):
         return tuple(np.asarray(array[:1]) for array in arrays[:2])

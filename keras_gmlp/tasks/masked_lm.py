@@ -121,11 +121,23 @@ class MaskedLM(TextTask):
     def fits_device(self, data):
         return True  # 200 MB of text are 100 MB of tokens
 
-    def device_data(self, data):
-        from keras_gmlp.data.text.masking import device_windows, make_device_masker
+    def device_data(self, data, seed, epochs):
+        import jax.numpy as jnp
 
-        mask = make_device_masker(data.train, self.length, self.mask_rate, self.cut)
-        return device_windows(data.train, self.length), mask, range
+        from keras_gmlp.data.batches.passes import make_generator
+        from keras_gmlp.data.text.masking import draw_masks, mask_windows, read_windows
+
+        windows = data.train.windows(self.length)
+
+        def draw(epoch, step, indices):
+            generator = make_generator(seed, epoch, step)
+            return draw_masks(data.train, len(indices), self.length, self.mask_rate, generator)
+
+        def mask(tokens, sizes, numbers):
+            chances = self.mask_rate, self.cut
+            return mask_windows(tokens, sizes, numbers, data.train, *chances, jnp)
+
+        return read_windows(data.train, windows, self.length), draw, mask
 
     def device_sample(self, data, arrays):
         from keras_gmlp.data.text.masking import masked_windows

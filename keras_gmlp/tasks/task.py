@@ -190,13 +190,13 @@ class Task:
         """Returns whether `device_data` is implemented and the data may stay on a device."""
         return False
 
-    def device_data(self, data):
+    def device_data(self, data, seed, epochs):
         """Returns the training data for a device (JAX).
 
         Returns:
-            `(arrays, augment, mixed_epochs)`: arrays of the same length, with a sample at each
-            index; a function as `training.pipeline.make_device_class` takes it; and a function
-            from the number of epochs to the range of those in which mixing is active.
+            `(arrays, draw, augment)`: arrays of the same length, with a sample at each index; a
+            function from an epoch, a step in it and the step's indices to arrays of random numbers;
+            and a JAX function that makes a batch of rows of the arrays and these numbers.
         """
         raise NotImplementedError
 

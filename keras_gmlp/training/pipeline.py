@@ -28,7 +28,7 @@ def choose_pipeline(recipe, data, directory=None):
     """Returns the pipeline of a recipe: `"device"` or `"host"`."""
     backend, chosen, complete = keras.backend.backend(), recipe.pipeline, False
     if chosen == "auto" and directory is not None and has_progress(directory):
-        # The other pipeline would draw other random numbers.
+        # The other pipeline rounds in other places.
         run = Run(directory)
         chosen, complete = run.recipe.get("pipeline", "host"), run.complete
     if chosen == "auto":
@@ -66,10 +66,9 @@ def prepare_fit(model, data, recipe, batch_size):
             "keras_gmlp.use_devices."
         )
     if recipe.pipeline == "device":
-        arrays, augment, mixed_epochs = task.device_data(data)
-        steps = task.size(data) // batch_size
-        order = {"seed": recipe.seed, "mixed_epochs": mixed_epochs(recipe.epochs), "steps": steps}
-        batches = DeviceBatches(arrays, batch_size, **order, place=copy_to_devices)
+        arrays, draw, augment = task.device_data(data, recipe.seed, recipe.epochs)
+        order = {"seed": recipe.seed, "steps": task.size(data) // batch_size}
+        batches = DeviceBatches(arrays, draw, batch_size, **order, place=copy_to_devices)
         kind = make_device_class(kind, augment)
     elif distribution is not None:
         kind = make_splitting_class(kind, distribution)
@@ -166,16 +165,15 @@ def make_device_class(base, augment):
 
         def train_step(self, state, data):
             arrays, plan = data
-            key, step = jax.random.wrap_key_data(plan["key"]), super().train_step
+            step = super().train_step
 
             def one(state, item):
-                indices, position = item
+                indices, numbers = item
                 samples = split_batch([array[indices] for array in arrays])
-                batch = augment(key, *samples, position, plan["mixing"], plan["odd"])
-                logs, state = step(state, batch)
+                logs, state = step(state, augment(*samples, numbers))
                 return state, logs
 
-            state, logs = jax.lax.scan(one, state, (plan["indices"], plan["positions"]))
+            state, logs = jax.lax.scan(one, state, (plan["indices"], plan["numbers"]))
             # Losses and metrics are running means: those of the last step are the chunk's.
             return {name: value[-1] for name, value in logs.items()}, state
 

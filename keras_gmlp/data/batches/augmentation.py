@@ -1,11 +1,23 @@
-"""What changes an image, given what `host_augmentation` or `device_augmentation` drew for it."""
+"""What changes a batch of images: its random numbers, and a pure function of them.
+
+The numbers of a step follow from the seed, the epoch and the step alone, so that a resumed or
+repeated run sees the same images, with tf.data and with JAX. keras-cv's random layers draw from
+generators with a state, and its CutMix gives labels that differ from the pixels' shares.
+"""
 
 import dataclasses
 from numbers import Real
 
 import numpy as np
 
-from keras_gmlp.data.batches.rand_augment import apply_operations
+from keras_gmlp.data.batches.passes import make_generator
+from keras_gmlp.data.batches.rand_augment import (
+    OPERATIONS,
+    OPERATIONS_PER_IMAGE,
+    STRENGTH_STDDEV,
+    apply_operations,
+)
+from keras_gmlp.data.images.resized_crop import DRAWS
 
 SWITCHES = ("flip", "alternating_flip")  # True and False, or 1 and 0
 
@@ -91,54 +103,118 @@ class Augmentation:
         return range(round(self.mix_from * epochs), round(self.mix_until * epochs))
 
 
-def first_mirrored(samples):
-    """Returns which samples an alternating flip mirrors in the first epoch, booleans."""
-    return np.random.Generator(np.random.Philox(0)).random(samples) < 0.5
+# Where a sample's random numbers are. All are uniform in [0, 1) but the strengths of RandAugment,
+# which are normal, and the weights of MixUp. `CHOICE` decides how a batch mixes and is equal in
+# all rows. `WINDOW` is drawn for a random resized crop only.
+CROP, FLIP, CUTOUT, ERASING = slice(0, 2), 2, slice(3, 5), slice(5, 10)
+OPERATION, STRENGTH, SIGN = (slice(10 + 2 * i, 12 + 2 * i) for i in range(3))
+MIXUP, CUTMIX, CHOICE, WINDOW = 16, slice(17, 20), 20, slice(21, 21 + DRAWS)
 
 
-def make_change(augmentation, mirror, classes, xp, rows=None):
-    """Returns a function that changes a batch as drawn, except for `resized_crop`."""
+def make_draw(augmentation, seed, samples, epochs=None):
+    """Returns the function that draws the random numbers of a training step.
+
+    Args:
+        augmentation: An `Augmentation`.
+        seed: From 0 on.
+        samples: Number of training samples.
+        epochs: Number of epochs in all, which `mix_from` and `mix_until` require.
+
+    Returns:
+        A function from the epoch, the step in it, both from 0, and the indices of the step's
+        samples to float32 `(indices, numbers)`. It has no state.
+    """
+    if (augmentation.mix_from, augmentation.mix_until) != (0, 1) and epochs is None:
+        raise ValueError(
+            "mix_from and mix_until are shares of the epochs; give their number, "
+            "Position(epochs=...)."
+        )
+    mixed = range(2**62) if epochs is None else augmentation.mixed_epochs(epochs)
+    columns = WINDOW.stop if augmentation.resized_crop else WINDOW.start
+    first_mirrored = np.random.Generator(np.random.Philox(0)).random(samples) < 0.5
+
+    def draw(epoch, step, indices):
+        generator = make_generator(seed, epoch, step)
+        numbers = generator.random((len(indices), columns), "float32")
+        numbers[:, STRENGTH] = generator.standard_normal((len(indices), 2))
+        numbers[:, MIXUP] = generator.beta(MIXUP_ALPHA, MIXUP_ALPHA, len(indices))
+        numbers[:, CHOICE] = numbers[0, CHOICE] if epoch in mixed else 1
+        if augmentation.alternating_flip:
+            numbers[:, FLIP] = first_mirrored[indices] == epoch % 2  # 0 mirrors
+        return numbers
+
+    return draw
+
+
+def make_augmenter(augmentation, mirror, classes, xp, rows=None):
+    """Returns a function that changes a batch, except for `resized_crop`.
+
+    Args:
+        augmentation: An `Augmentation`.
+        mirror: Whether a mirrored image keeps its label.
+        classes: Number of classes.
+        xp: The namespace of TensorFlow or JAX; see `namespaces`.
+        rows: Targets of each label, for sets of labels.
+
+    Returns:
+        A function from uint8 images, class indices and the numbers of `make_draw` to float32 images
+        and labels.
+    """
     mixes, flip = bool(augmentation.mixup or augmentation.cutmix), augmentation.flip and mirror
 
-    def change(images, labels, draws, mixing=True, mirrored=None):
-        images = augment(images, draws, augmentation, flip, xp, mirrored)
+    def change(images, labels, numbers):
+        images = augment(images, numbers, augmentation, flip, xp)
         if rows is not None:
             labels = xp.gather(rows, labels)
         elif mixes:
             labels = xp.one_hot(labels, classes)
         if mixes:
-            draw = xp.where(mixing, draws.choice(), 1.0)
+            draw = numbers[0, CHOICE]
             mixed = xp.cast(draw < augmentation.mixup + augmentation.cutmix, "int32")
             choice = mixed * xp.where(draw < augmentation.mixup, 1, 2)
-            images, labels = mix(images, labels, choice, draws, xp)
+            images, labels = mix(images, labels, choice, numbers, xp)
         return images, labels
 
     return change
 
 
-def augment(images, draws, augmentation, flip, xp, mirrored=None):
-    """Changes each image as drawn; returns float32 images."""
+def augment(images, numbers, augmentation, flip, xp):
+    """Changes each image by its numbers; returns float32 images."""
     size = images.shape[1:3]
     padding = 0 if augmentation.resized_crop else augmentation.crop
     margins = [round(padding * side) for side in size]
-    if flip and mirrored is None:
-        mirrored = draws.mirrored()
-    images = _crop_and_flip(images, margins, draws, mirrored if flip else None, xp)
+    starts = _integers(numbers[:, CROP], [2 * margin + 1 for margin in margins], xp)
+    images = _crop_and_flip(images, margins, starts, numbers[:, FLIP] < 0.5 if flip else None, xp)
     images = xp.cast(images, "float32")
     if augmentation.rand_augment:
-        for index, strength, signed in draws.operations(augmentation.rand_augment):
-            images = apply_operations(images, index, strength, signed, xp)
+        for draws in draw_operations(numbers, augmentation.rand_augment, xp):
+            images = apply_operations(images, *draws, xp)
     if augmentation.cutout:
         sides = [augmentation.cutout * side for side in size]
-        images = xp.where(_rectangles(size, sides, draws.cutout(size), xp), 0.0, images)
+        inside = _rectangles(size, sides, _integers(numbers[:, CUTOUT], size, xp), xp)
+        images = xp.where(inside, 0.0, images)
     if augmentation.erasing:
-        images = _erase(images, augmentation.erasing, draws, xp)
+        images = _erase(images, augmentation.erasing, numbers[:, ERASING], xp)
     return images
 
 
-def _crop_and_flip(images, margins, draws, mirrored, xp):
-    """Takes random windows of the images padded with black; mirrors some of them."""
-    for axis, margin, start in zip((1, 2), margins, draws.starts(margins), strict=True):
+def draw_operations(numbers, magnitude, xp):
+    """Yields an operation of RandAugment, its strength and its signed strength for each image."""
+    for i in range(OPERATIONS_PER_IMAGE):
+        operation, strength, sign = (numbers[:, part][:, i] for part in (OPERATION, STRENGTH, SIGN))
+        index = xp.cast(operation * (len(OPERATIONS) + 1), "int32")
+        strength = xp.minimum(xp.maximum(magnitude + STRENGTH_STDDEV * strength, 0.0), 1.0)
+        yield index, strength, magnitude * (2 * sign - 1)
+
+
+def _integers(numbers, counts, xp):
+    """Returns a whole number below each count from the columns of uniform numbers."""
+    return [xp.cast(numbers[:, i] * count, "int32") for i, count in enumerate(counts)]
+
+
+def _crop_and_flip(images, margins, starts, mirrored, xp):
+    """Takes windows of the images padded with black; mirrors some of them."""
+    for axis, margin, start in zip((1, 2), margins, starts, strict=True):
         mirrors = mirrored is not None and axis == 2
         if not margin and not mirrors:
             continue
@@ -162,28 +238,30 @@ def _rectangles(size, sides, centres, xp):
     return rows[:, :, None, None] & columns[:, None, :, None]
 
 
-def _erase(images, probability, draws, xp):
+def _erase(images, probability, numbers, xp):
     """Replaces a random rectangle by the image's mean colour in a share of the images."""
     height, width = size = images.shape[1:3]
-    chance, area, ratio, centres = draws.erasing(size)
-    pixels = height * width * area
+    (low, high), (narrow, wide) = ERASED_AREA, ERASED_ASPECT
+    pixels = height * width * (low + numbers[:, 1] * (high - low))
+    ratio = narrow * (wide / narrow) ** numbers[:, 2]
     sides = xp.sqrt(pixels * ratio), xp.sqrt(pixels / ratio)
-    chosen = (chance < probability)[:, None, None, None]
-    inside = _rectangles(size, sides, centres, xp)
+    chosen = (numbers[:, 0] < probability)[:, None, None, None]
+    inside = _rectangles(size, sides, _integers(numbers[:, 3:], size, xp), xp)
     return xp.where(inside & chosen, xp.mean(images, (1, 2), keepdims=True), images)
 
 
-def mix(images, labels, choice, draws, xp):
+def mix(images, labels, choice, numbers, xp):
     """Mixes images with their neighbours: 0 not at all, 1 by MixUp, 2 by CutMix; labels as well."""
     count, *size = images.shape[:3]
 
     def cutmix():
-        part, centres = draws.cutmix(size)
-        inside = _rectangles(size, [part * side for side in size], centres, xp)
+        drawn = numbers[:, CUTMIX]
+        sides = [xp.sqrt(drawn[:, 0]) * side for side in size]
+        inside = _rectangles(size, sides, _integers(drawn[:, 1:], size, xp), xp)
         return 1.0 - xp.cast(inside, "float32")
 
     def mixup():
-        return whole * draws.weights()[:, None, None, None]
+        return whole * numbers[:, MIXUP][:, None, None, None]
 
     whole = xp.ones_like(images[..., :1])
     kept = xp.switch(choice, [lambda: whole, mixup, cutmix])  # the share of each pixel

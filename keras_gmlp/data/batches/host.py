@@ -2,16 +2,19 @@
 
 import functools
 import math
-import os
 import weakref
-from pathlib import Path
 
 import keras
 import numpy as np
 
-from keras_gmlp.data.batches.augmentation import Augmentation, first_mirrored
-from keras_gmlp.data.batches.passes import Position
-from keras_gmlp.data.images.resized_crop import crop_jpeg, draw_window, is_upright_jpeg
+from keras_gmlp.data.batches.augmentation import (
+    WINDOW,
+    Augmentation,
+    make_augmenter,
+    make_draw,
+)
+from keras_gmlp.data.batches.passes import Passes, Position, make_generator
+from keras_gmlp.data.images.resized_crop import draw_window
 from keras_gmlp.data.images.samples import READERS
 from keras_gmlp.utils.environment import is_installed, require
 from keras_gmlp.utils.errors import printable
@@ -47,24 +50,17 @@ def training_batches(data, batch_size, augmentation=None, position=0):
         ImportError: If TensorFlow is not installed.
     """
     tf = require("tensorflow", "training_batches", "demo")
-    from keras_gmlp.data.batches.host_augmentation import draw_windows, make_augmenter
+    from keras_gmlp.data.batches.namespaces import tensorflow_namespace
 
     if batch_size < 1:
         raise ValueError(f"batch_size must be at least 1; received {batch_size}.")
     if not isinstance(position, Position):
         position = Position(position)
-    step, (process, processes) = position.step, position.part
     augmentation = augmentation or Augmentation(crop=0, flip=False)
-    if (augmentation.mix_from, augmentation.mix_until) == (0, 1):
-        mixed = range(2**62)
-    elif position.epochs is None:
-        raise ValueError(
-            "mix_from and mix_until are shares of the epochs; give their number, "
-            "Position(epochs=...)."
-        )
-    else:
-        mixed = augmentation.mixed_epochs(position.epochs)
-    size = len(data.train)
+    if augmentation.rand_augment:
+        # If it is missing, fail here with its name: tf.data would bury it in its own traceback.
+        import keras_cv  # noqa: F401
+    size, (process, processes) = len(data.train), position.part
     batch_size = min(batch_size, size)
     # Neighbours mix: the rows of a process are pairs.
     mixes = augmentation.mixup or augmentation.cutmix
@@ -76,54 +72,38 @@ def training_batches(data, batch_size, augmentation=None, position=0):
         )
     rows = batch_size // processes
     own = slice(process * rows, (process + 1) * rows)  # rows of each batch
-    augment = make_augmenter(augmentation, data, batch_size, own)
-    epoch = tf.Variable(position.epoch, dtype=tf.int64, trainable=False)
-    fold_in = tf.random.experimental.stateless_fold_in
-
-    scale, samples = augmentation.resized_crop, data.train.keep()
+    samples, scale = data.train.keep(), augmentation.resized_crop
     if samples.in_order:
         raise ValueError(
             f"{printable(data.name)}: its images do not fit in memory, and it is read in order "
             "only. Pack it, and train on the folder (apps/pack.py)."
         )
-    # Windows of whole files are read one by one, because TensorFlow decodes JPEG files.
-    one_by_one = bool(scale and samples.cut and samples.paths)
-    read = (make_jpeg_reader if one_by_one else make_reader)(samples, scale)
-    held = max(1, PREPARED // (4 * rows * math.prod(data.image_shape)))  # float32
-    mirrored = tf.constant(first_mirrored(size)) if augmentation.alternating_flip else None
+    read = make_reader(samples, scale)
+    change = make_augmenter(
+        augmentation, data.mirror, len(data.labels), tensorflow_namespace(), data.label_rows()
+    )
+    passes = Passes(size, batch_size, functools.partial(make_generator, position.seed))
+    draw = make_draw(augmentation, position.seed, size, position.epochs)
+    epoch = tf.Variable(position.epoch, dtype=tf.int64, trainable=False)
 
-    def indices_of(key):
-        indices = tf.data.Dataset.range(step * batch_size, size)
-        indices = indices.batch(batch_size, drop_remainder=True)
-        return indices.map(lambda i: tf.random.experimental.index_shuffle(i[own], key, size - 1))
+    def draw_step(number, step):
+        indices = passes.draw(number)[step]
+        return indices[own], draw(number, step, indices)[own]
 
-    def batches_of(key):
-        indices = indices_of(key)
-        if scale:
-            indices = indices.enumerate(step).map(
-                lambda i, batch: (batch, draw_windows(fold_in(key, i), batch_size)[own])
-            )
-        if one_by_one:
-            return indices.unbatch().map(read, READERS).batch(rows, drop_remainder=True)
-        return indices.map(read, min(READERS, held))
+    def prepare(number, step):
+        indices, numbers = tf.numpy_function(draw_step, [number, step], (tf.int64, tf.float32))
+        indices, numbers = tf.ensure_shape(indices, (rows,)), tf.ensure_shape(numbers, (rows, None))
+        windows = [numbers[:, WINDOW]] if scale else []
+        return change(*read(indices, *windows), numbers)
 
-    def with_keys(number):
-        # Every batch draws from its own key and depends on no earlier draw.
-        key = fold_in(root, number)
-        mixing = (number > mixed.start) & (number <= mixed.stop)  # numbers begin at 1
-        batches = batches_of(key).enumerate(step)
-        batches = batches.map(lambda i, batch: (fold_in(key, i), *batch, mixing))
-        if mirrored is None:
-            return batches
-        is_other = number % 2 == 0
-        chosen = indices_of(key).map(lambda i: tf.gather(mirrored, i) ^ is_other)
-        return tf.data.Dataset.zip(batches, chosen).map(lambda batch, flips: (*batch, flips))
-
-    root = tf.constant([position.seed, 0], tf.int64)
     plain = tf.autograph.experimental.do_not_convert  # rewriting the functions takes a second
-    numbers = tf.data.Dataset.range(1).map(plain(lambda _: epoch.assign_add(1)))
-    batches = numbers.flat_map(plain(with_keys)).map(plain(augment), min(READERS, held))
-    batches = batches.apply(tf.data.experimental.assert_cardinality(size // batch_size - step))
+    steps = tf.data.Dataset.range(position.step, passes.steps)
+    # The epoch counts on whenever an iteration begins.
+    numbers = tf.data.Dataset.range(1).map(plain(lambda _: epoch.assign_add(1) - 1))
+    batches = numbers.flat_map(plain(lambda i: steps.map(plain(lambda step: (i, step)))))
+    held = max(1, PREPARED // (4 * rows * math.prod(data.image_shape)))  # float32
+    batches = batches.map(plain(prepare), min(READERS, held))
+    batches = batches.apply(tf.data.experimental.assert_cardinality(passes.steps - position.step))
     return hold(samples, without_tuning(batches.prefetch(min(PREFETCHED, held))))
 
 
@@ -156,32 +136,6 @@ def make_reader(samples, scale=None):
         return images, tf.gather(labels, indices)
 
     return read
-
-
-def make_jpeg_reader(samples, scale):
-    """Returns a function as `make_reader`, of one index, by which TensorFlow reads JPEG files."""
-    import tensorflow as tf
-
-    source, shape, read = weakref.ref(samples), samples.shape, make_reader(samples, scale)
-    with tf.device("CPU"):
-        labels = tf.constant(samples.labels)
-
-    def open_file(index):
-        try:
-            return Path(os.fsdecode(source().take([index]).paths[0])).read_bytes()
-        except OSError:  # `read` says what is wrong
-            return b""
-
-    def read_window(index, draws):
-        encoded = tf.ensure_shape(tf.numpy_function(open_file, [index], tf.string), ())
-        image = tf.cond(
-            is_upright_jpeg(encoded),
-            lambda: crop_jpeg(encoded, draws, scale, shape),
-            lambda: read(index[None], draws[None])[0][0],
-        )
-        return image, labels[index]
-
-    return read_window
 
 
 def hold(samples, batches):

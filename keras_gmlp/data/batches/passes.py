@@ -69,6 +69,6 @@ class Passes:
         return self.draw(number)[place]
 
 
-def make_generator(seed, number):
-    """Returns a generator that depends on both numbers alone, in any order of calls."""
-    return np.random.Generator(np.random.Philox(key=[seed, number]))
+def make_generator(seed, number, step=-1):
+    """Returns a generator that depends on these numbers alone, in any order of calls."""
+    return np.random.Generator(np.random.Philox(key=[seed, number], counter=[0, 0, 0, step + 1]))

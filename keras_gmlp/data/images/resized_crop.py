@@ -3,18 +3,9 @@
 The windows are drawn as by torchvision's `RandomResizedCrop`.
 """
 
-import functools
-
 ATTEMPTS = 10  # windows drawn before the largest one around the centre is taken
 DRAWS = 2 * ATTEMPTS + 2  # uniform numbers for an image: areas, aspects and the place
 ASPECT = (3 / 4, 4 / 3)  # width relative to height, uniform on a logarithmic scale
-HEAD = 4096  # bytes of a JPEG in which a camera's orientation is searched
-
-# Orientation 2 to 8 in the Exif data of a JPEG, in either byte order, or named in its XMP data.
-TURNED = (
-    r"\C*(\x01\x12\x00\x03\x00\x00\x00\x01\x00[\x02-\x08]"
-    r"|\x12\x01\x03\x00\x01\x00\x00\x00[\x02-\x08]|tiff:Orientation)\C*"
-)
 
 
 def draw_window(draws, height, width, scale, numpy):
@@ -37,35 +28,20 @@ def draw_window(draws, height, width, scale, numpy):
     return *place, rows, columns
 
 
-def crop_jpeg(encoded, draws, scale, shape):
-    """Decodes and scales a random window of a JPEG in TensorFlow, which takes the least time."""
-    import tensorflow as tf
+def crop_and_resize(image, draws, scale):
+    """Scales a random window of an image to the image's size, bilinearly, in JAX."""
+    import jax.numpy as jnp
 
-    size = tf.cast(tf.io.extract_jpeg_shape(encoded), tf.float32)
-    window = tf.cast(tf.stack(draw_window(draws, size[0], size[1], scale, tf)), tf.int32)
-
-    def decode(ratio):
-        edges = (tf.stack([window[:2], window[:2] + window[2:]]) + ratio // 2) // ratio
-        part = tf.concat([edges[0], edges[1] - edges[0]], 0)
-        return tf.io.decode_and_crop_jpeg(
-            encoded, part, channels=shape[-1], ratio=ratio, dct_method="INTEGER_ACCURATE"
-        )
-
-    ratios = (1, 2, 4, 8)
-    larger = tf.reduce_min(window[2:] // shape[:2])
-    index = tf.reduce_sum(tf.cast(larger >= ratios[1:], tf.int32))
-    image = tf.switch_case(index, [functools.partial(decode, ratio) for ratio in ratios])
-    # In float32, because TensorFlow takes twice as long to scale uint8. Averaging where images
-    # shrink would take four times as long, and they shrink to a half at most.
-    image = tf.image.resize(tf.cast(image, tf.float32), shape[:2])
-    return tf.ensure_shape(tf.cast(tf.round(image), tf.uint8), shape)
-
-
-def is_upright_jpeg(encoded):
-    """Returns whether bytes are a JPEG that `crop_jpeg` decodes as `read_image` does."""
-    import tensorflow as tf
-
-    start = tf.maximum(tf.strings.length(encoded) - 2, 0)
-    whole = tf.strings.substr(encoded, start, 2) == b"\xff\xd9"
-    turned = tf.strings.regex_full_match(tf.strings.substr(encoded, 0, HEAD), TURNED)
-    return tf.io.is_jpeg(encoded) & whole & ~turned
+    top, left, height, width = draw_window(draws, *map(float, image.shape[:2]), scale, jnp)
+    image = image.astype("float32")
+    for axis, start, length in ((0, top, height), (1, left, width)):
+        size = image.shape[axis]
+        # Where the centres of the new pixels are in the window; its border repeats outside.
+        place = (jnp.arange(size) + 0.5) * length / size - 0.5
+        place = start + jnp.clip(place, 0, length - 1)
+        first = jnp.floor(place).astype("int32")
+        second = jnp.minimum(first + 1, size - 1)
+        share = jnp.expand_dims(place - first, tuple(range(1, image.ndim - axis)))
+        pixels, others = (jnp.take(image, index, axis) for index in (first, second))
+        image = pixels + share * (others - pixels)
+    return jnp.round(image)

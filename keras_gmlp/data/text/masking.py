@@ -36,20 +36,21 @@ def masked_windows(corpus, windows, length, rate=0.15, generator=None, cut=CUT):
         rate)`; unused places have position 0 and weight 0.
     """
     generator = generator or np.random.default_rng()
-    most = most_masks(length, rate)
-    shape, words = (len(windows), most), len(_vocabulary(corpus))
-    draws = (
-        generator.integers(SHORTEST, max(length, SHORTEST + 1), len(windows)) - 2,
-        generator.random(len(windows)),
-        generator.random(len(windows)),
-        generator.integers(0, 2**32, (len(windows), length), "uint32"),
-        generator.random(shape, "float32"),
-        generator.integers(0, words, shape),
+    numbers = draw_masks(corpus, len(windows), length, rate, generator)
+    return mask_windows(*read_windows(corpus, windows, length), numbers, corpus, rate, cut, np)
+
+
+def draw_masks(corpus, windows, length, rate, generator):
+    """Returns the random numbers that mask windows, a tuple of arrays."""
+    shape = windows, most_masks(length, rate)
+    return (
+        generator.integers(SHORTEST, max(length, SHORTEST + 1), windows) - 2,  # a shorter size
+        generator.random(windows),  # the chance of it
+        generator.random(windows),  # the rounding of the number of masks
+        generator.integers(0, 2**32, (windows, length), "uint32"),  # the order of the places
+        generator.random(shape, "float32"),  # what becomes of each chosen token
+        generator.integers(0, len(_vocabulary(corpus)), shape),  # another word
     )
-    read = _read_windows(corpus, windows, length)
-    ids, positions, new, *rest = _mask(*read, draws, _choose, corpus, rate, most, cut, np)
-    np.put_along_axis(ids, positions, new, axis=1)
-    return {"token_ids": ids, "mask_positions": positions}, *rest
 
 
 def most_masks(length, rate):
@@ -59,17 +60,16 @@ def most_masks(length, rate):
     return math.ceil(rate * (length - 2))
 
 
-def _read_windows(corpus, windows, length):
+def read_windows(corpus, windows, length):
     """Returns the tokens of windows, uint16 `(windows, length - 2)`, and their sizes, int32."""
     tokens = corpus.tokens.take(windows[:, :1] + np.arange(length - 2), mode="clip")
     return tokens, (windows[:, 1] - windows[:, 0]).astype("int32")
 
 
-def _mask(tokens, sizes, draws, choose, corpus, rate, most, cut, numpy):
-    """Returns ids, positions, what stands there, targets and weights, given the random numbers."""
-    # A shorter size and the chance of it, the rounding of the number of masks, the order of the
-    # places; for each mask, what becomes of the token, and another word.
-    shorter, chance, rounding, order, draw, word = draws
+def mask_windows(tokens, sizes, numbers, corpus, rate, cut, numpy):
+    """Returns what `masked_windows` does, given the random numbers; in NumPy or JAX."""
+    shorter, chance, rounding, order, draw, word = numbers
+    most = draw.shape[1]
     pad, _, start, end, mask = corpus.info["special_ids"]
     vocabulary, places = _vocabulary(corpus), np.arange(tokens.shape[1] + 2)
     sizes = numpy.where(chance < cut, numpy.minimum(sizes, shorter), sizes)[:, None]
@@ -86,13 +86,18 @@ def _mask(tokens, sizes, draws, choose, corpus, rate, most, cut, numpy):
     wanted = numpy.floor(rate * counts + rounding).astype("int32")
     wanted = numpy.minimum(numpy.maximum(wanted, 1), numpy.minimum(counts, most))
     used = np.arange(most) < wanted[:, None]
-    positions = numpy.where(used, choose(order, eligible, most), 0).astype("int32")
+    positions = numpy.where(used, _choose(order, eligible, most, numpy), 0).astype("int32")
     targets = numpy.take_along_axis(ids, positions, 1)
     other = numpy.where(draw < MASKED + RANDOM, numpy.asarray(vocabulary)[word], targets)
     new = numpy.where(draw < MASKED, mask, other)
     # An unused place points at [CLS], the token of position 0, and writes it back.
     new = numpy.where(used, new, targets)
-    return ids, positions, new, numpy.where(used, targets, 0), used.astype("float32")
+    if numpy is np:
+        np.put_along_axis(ids, positions, new, 1)
+    else:  # arrays of JAX do not change
+        ids = numpy.put_along_axis(ids, positions, new, 1, inplace=False)
+    inputs = {"token_ids": ids, "mask_positions": positions}
+    return inputs, numpy.where(used, targets, 0), used.astype("float32")
 
 
 def _vocabulary(corpus):
@@ -101,15 +106,14 @@ def _vocabulary(corpus):
     return np.delete(everything, corpus.info["special_ids"])
 
 
-def _choose(keys, eligible, most):
+def _choose(keys, eligible, most, numpy):
     """Returns the places of the smallest random numbers in each row; eligible ones come first."""
     length = eligible.shape[1]
     # Their last bits are the position: the smallest ones name what is chosen.
     bits = np.uint32((length - 1).bit_length())
     keys = keys >> bits << bits | np.arange(length, dtype="uint32")
-    keys = np.where(eligible, keys, np.uint32(2**32 - 1))
-    smallest = np.sort(np.partition(keys, most - 1, axis=1)[:, :most], axis=1)
-    return smallest & np.uint32((1 << int(bits)) - 1)
+    keys = numpy.where(eligible, keys, np.uint32(2**32 - 1))
+    return numpy.sort(keys, axis=1)[:, :most] & np.uint32((1 << int(bits)) - 1)
 
 
 def _generator(seed, stream, number):
@@ -197,40 +201,3 @@ def validation_set(corpus, length=128, rate=0.15, seed=0):
         arrays = {n: a.astype("uint16") for n, a in {**inputs, "targets": targets}.items()}
         np.savez(temporary, **arrays, weights=weights)
     return inputs, targets, weights
-
-
-def device_windows(corpus, length):
-    """Returns the tokens of all windows, uint16 `(windows, length - 2)`, and their sizes, int32."""
-    return _read_windows(corpus, corpus.windows(length), length)
-
-
-def make_device_masker(corpus, length, rate, cut):
-    """Returns a function that masks windows, for `training.pipeline.make_device_class`."""
-    import jax
-    import jax.numpy as jnp
-
-    most, words = most_masks(length, rate), len(_vocabulary(corpus))
-
-    def draw(key):
-        keys = jax.random.split(key, 7)
-        return (
-            jax.random.randint(keys[0], (), SHORTEST, max(length, SHORTEST + 1)) - 2,
-            jax.random.uniform(keys[1]),
-            jax.random.uniform(keys[2]),
-            jax.random.uniform(keys[3], (length,)),
-            jax.random.uniform(keys[4], (most,)),
-            jax.random.randint(keys[5], (most,), 0, words),
-        )
-
-    def choose(order, eligible, most):
-        return jax.lax.top_k(-jnp.where(eligible, order, 2.0), most)[1]
-
-    def augment(key, tokens, sizes, position, mixing, odd=False):
-        keys = jax.vmap(jax.random.fold_in, (None, 0))(key, position + jnp.arange(len(sizes)))
-        draws = jax.vmap(draw)(keys)
-        windows = (tokens, sizes, draws, choose, corpus)
-        ids, positions, new, *rest = _mask(*windows, rate, most, cut, jnp)
-        ids = jnp.put_along_axis(ids, positions, new, axis=1, inplace=False)
-        return {"token_ids": ids, "mask_positions": positions}, *rest
-
-    return augment

@@ -5,12 +5,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_gmlp.data.batches.host_augmentation import HostDraws
+from keras_gmlp.data.batches.augmentation import Augmentation, draw_operations, make_draw
 from keras_gmlp.data.batches.namespaces import tensorflow_namespace
 from keras_gmlp.data.batches.rand_augment import OPERATIONS, apply_operations
 
 TENSORFLOW = tensorflow_namespace()
-KEY = tf.constant([3, 5], tf.int64)
 SAME = keras_cv.core.ConstantFactorSampler
 
 
@@ -30,9 +29,14 @@ def apply(name, images, strength=0.0, signed=0.0):
     return apply_operations(tf.constant(images), index, *draws, TENSORFLOW).numpy()
 
 
-def rand_augment(images, key, magnitude):
-    for draws in HostDraws(key, images.shape[0]).operations(magnitude):
-        images = apply_operations(images, *draws, TENSORFLOW)
+def draw(count, step=0, magnitude=0.5):
+    numbers = make_draw(Augmentation(), 3, count)(5, step, np.arange(count))
+    return draw_operations(tf.constant(numbers), magnitude, TENSORFLOW)
+
+
+def rand_augment(images, draws):
+    for numbers in draws:
+        images = apply_operations(images, *numbers, TENSORFLOW)
     return images
 
 
@@ -81,8 +85,7 @@ def test_image_of_one_level(name):
 
 def test_each_image_gets_the_operation_and_the_strength_drawn_for_it():
     images, count = photos(40), 40
-    draws = next(HostDraws(KEY, count).operations(0.5))
-    index, strength, signed = (draw.numpy() for draw in draws)
+    index, strength, signed = (drawn.numpy() for drawn in next(draw(count)))
     result = apply_operations(tf.constant(images), index, strength, signed, TENSORFLOW).numpy()
     names = [*OPERATIONS, None]
     for i in range(count):
@@ -93,9 +96,9 @@ def test_each_image_gets_the_operation_and_the_strength_drawn_for_it():
     assert len(set(index)) > 8
 
 
-def test_key_and_place_decide():
+def test_numbers_decide():
     images = tf.constant(np.repeat(photos(1), 200, axis=0))
-    one, again, other = (rand_augment(images, key, 0.5).numpy() for key in (KEY, KEY, KEY + 1))
+    one, again, other = (rand_augment(images, draw(200, step)).numpy() for step in (0, 0, 1))
     np.testing.assert_array_equal(one, again)
     assert (one != other).any(axis=(1, 2, 3)).mean() > 0.9
     assert len({image.tobytes() for image in one}) > 170  # 9 of 121 pairs have no strength
@@ -107,8 +110,8 @@ def test_small_batches_grey_and_colour(channels):
     augment = tf.function(rand_augment)
     for count in (1, 3):
         images = photos(count, (5, 7), channels)
-        for key in range(20):
-            result = augment(tf.constant(images), tf.constant([key, 0], tf.int64), 1.0).numpy()
+        for step in range(20):
+            result = augment(tf.constant(images), list(draw(count, step, 1.0))).numpy()
             assert result.shape == images.shape
             assert result.dtype == np.float32
             assert result.min() >= 0
@@ -117,8 +120,8 @@ def test_small_batches_grey_and_colour(channels):
 
 def test_grey_images_are_the_channels_of_grey_colour_images():
     grey = photos(48, channels=1)
-    result = rand_augment(tf.constant(grey), KEY, 0.5).numpy()
-    coloured = rand_augment(tf.constant(np.tile(grey, 3)), KEY, 0.5).numpy()
+    result = rand_augment(tf.constant(grey), draw(48)).numpy()
+    coloured = rand_augment(tf.constant(np.tile(grey, 3)), draw(48)).numpy()
     # TensorFlow's weights of red, green and blue add up to 0.9999; equalize cuts off decimals
     assert np.median(np.abs(coloured - result).max(axis=(1, 2, 3))) < 1e-3
     assert np.abs(coloured - result).mean() < 0.1
@@ -131,8 +134,11 @@ def test_number_of_threads_changes_no_bit():
         options = tf.data.Options()
         options.threading.private_threadpool_size = threads
         options.threading.max_intra_op_parallelism = threads
-        keys = tf.data.Dataset.range(6).map(lambda i: tf.stack([i, 7]))
-        batches = keys.map(lambda key: rand_augment(images, key, 0.5), threads)
+        numbers = make_draw(Augmentation(), 7, 64)
+        numbers = np.stack([numbers(0, step, np.arange(64)) for step in range(6)])
+        batches = tf.data.Dataset.from_tensor_slices(numbers).map(
+            lambda row: rand_augment(images, draw_operations(row, 0.5, TENSORFLOW)), threads
+        )
         return np.stack(list(batches.with_options(options).as_numpy_iterator()))
 
     np.testing.assert_array_equal(batches(8), batches(1))

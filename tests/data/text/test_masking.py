@@ -1,6 +1,5 @@
 """Masked windows: what is masked, how often, and the same draws each time."""
 
-import functools
 from collections import Counter
 
 import keras
@@ -15,7 +14,7 @@ from keras_gmlp.data.text import (
     masked_windows,
     validation_set,
 )
-from keras_gmlp.data.text.masking import device_windows, make_device_masker
+from keras_gmlp.data.text.masking import draw_masks, mask_windows, read_windows
 
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"]
 LENGTH = 64
@@ -50,28 +49,8 @@ def drawn(corpus, length=LENGTH, rate=0.15, **options):
 
 
 @pytest.fixture(scope="module")
-def on_device(corpus):
-    """A function that masks windows on the device (JAX)."""
-    jax = pytest.importorskip("jax")
-
-    @functools.cache  # compiles once for all seeds
-    def masker(rate, cut):
-        return jax.jit(make_device_masker(corpus, LENGTH, rate, cut))
-
-    def draw(rate=0.15, cut=0.0, seed=0, rows=..., position=0):
-        tokens, sizes = (array[rows] for array in device_windows(corpus, LENGTH))
-        inputs, *rest = masker(rate, cut)(jax.random.key(seed), tokens, sizes, position, True)
-        inputs = {name: np.asarray(array) for name, array in inputs.items()}
-        return inputs, *map(np.asarray, rest)
-
-    return draw
-
-
-@pytest.fixture(scope="module", params=["host", "device"])
-def mask(request, corpus):
-    """A function that masks the windows of given rows, on the host and on the device."""
-    if request.param == "device":
-        return request.getfixturevalue("on_device")
+def mask(corpus):
+    """A function that masks the windows of given rows."""
     windows, generator = corpus.windows(LENGTH), np.random.default_rng(0)
     return lambda rate=0.15, cut=0.0, rows=...: masked_windows(
         corpus, windows[rows], LENGTH, rate, generator, cut
@@ -141,14 +120,14 @@ def test_a_tenth_of_the_windows_is_cut(corpus, mask):
     assert (np.count_nonzero(item[2], axis=1) >= 1).all()
 
 
-def test_device_draws_follow_the_key_and_the_place(on_device):
-    first = on_device(cut=0.1)
-    assert same(first, on_device(cut=0.1))
-    assert not same(first, on_device(cut=0.1, seed=1))
-    # A batch that starts later draws what the whole epoch draws at its places.
-    assert not same(first, on_device(cut=0.1, position=1))
-    (inputs, *rest), part = first, on_device(cut=0.1, rows=slice(5))
-    assert same(part, ({n: array[:5] for n, array in inputs.items()}, *(a[:5] for a in rest)))
+def test_jax_masks_the_same_tokens(corpus):
+    jax = pytest.importorskip("jax")
+    tokens, sizes = read_windows(corpus, corpus.windows(LENGTH), LENGTH)
+    numbers = draw_masks(corpus, len(tokens), LENGTH, 0.3, np.random.default_rng(0))
+    given, how = (tokens, sizes, numbers), (corpus, 0.3, 0.1)
+    found = jax.jit(lambda *given: mask_windows(*given, *how, jax.numpy))(*given)
+    expected = mask_windows(*given, *how, np)
+    keras.tree.map_structure(np.testing.assert_array_equal, tuple(found), expected)
 
 
 def test_same_seed_same_batches(corpus):
