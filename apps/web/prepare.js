@@ -4,7 +4,7 @@ import { INTERPOLATIONS, resize } from "./resample.js";
 
 export const MAX_PIXELS = 100_000_000; // as in keras_gmlp.data.images.read_image
 
-const FITS = { crop: cover, stretch, pad }; // as in keras_gmlp.data.images.fits
+const FITS = { crop: cover, stretch, pad }; // as in keras_gmlp.data.images.resizing
 
 // Scales the picture to shape = [height, width, channels]. fit says what becomes of another aspect
 // ratio. crop is the share of the shorter side to keep, from 0 to 1, with which publishers test
@@ -33,7 +33,7 @@ export function prepare(
 // Returns the input of the whole picture, followed by one for each part of it.
 //
 // Args: the picture and the shape and card as for prepare; and for each part its [side, across,
-// down], as keras_gmlp.data.images.fits.find_part_box takes them.
+// down], as keras_gmlp.data.images.resizing.find_part_box takes them.
 export function prepareViews(image, shape, card, parts) {
   const [height, width, channels] = shape;
   const whole = prepare(image, shape, card);

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.data.images.fits import require_fit, require_size, resize_images
 from keras_gmlp.data.images.folder import load_folder
 from keras_gmlp.data.images.image_data import ImageData
 from keras_gmlp.data.images.label_sets import refuse_several
 from keras_gmlp.data.images.packed import is_packed, load_packed
-from keras_gmlp.data.images.samples import from_arrays
+from keras_gmlp.data.images.resizing import require_fit, require_size
+from keras_gmlp.data.images.samples import from_arrays, resize_images
 from keras_gmlp.data.images.table import is_table, list_table
 from keras_gmlp.data.tfds import load_images
 from keras_gmlp.utils.errors import printable
@@ -144,7 +144,7 @@ def _digits(image_size, fit):
     digits = load_digits()
     images = np.round(digits.images * 255 / 16)[..., None].astype("uint8")
     if image_size:
-        images = resize_images(images, image_size, fit)
+        images = resize_images(images, (*image_size, 1), fit)
     order = np.random.default_rng(0).permutation(len(digits.target))
     parts = (order[360:], order[:360])
     train, test = (from_arrays(images[part], digits.target[part]) for part in parts)

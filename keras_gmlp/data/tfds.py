@@ -69,8 +69,8 @@ def choose_test(builder, names, label):
 def load_images(name, image_size=None, data_dir=None, fit="crop"):
     """Opens a set with the features image and label."""
     # Import Pillow, which texts do not require.
-    from keras_gmlp.data.images.fits import resize_images
     from keras_gmlp.data.images.image_data import ImageData
+    from keras_gmlp.data.images.read_image import read_image
 
     def check(features):
         image, label = (features.get(feature) for feature in ("image", "label"))
@@ -90,7 +90,7 @@ def load_images(name, image_size=None, data_dir=None, fit="crop"):
         import tensorflow as tf
         import tensorflow_datasets as tfds
 
-        resize = functools.partial(resize_images, shape=shape, fit=fit)
+        resize = functools.partial(read_image, image_shape=shape, fit=fit)
 
         def decode(sample):  # to the pixels that Pillow gives, unlike TFDS; also PNG
             image = tf.io.decode_jpeg(sample["image"], shape[2], dct_method="INTEGER_ACCURATE")

@@ -57,7 +57,7 @@ def read(file, shape, card):
     size = tf.shape(pixels)[:2]
     wanted = tf.constant([height, width])
     fit, inner = card.get("fit") or "crop", wanted
-    if fit == "pad":  # as `data.images.fits.find_inner_size`
+    if fit == "pad":  # as `data.images.resizing.find_inner_size`
         tight = tf.argmin(wanted / size)
         inner = tf.maximum((2 * wanted[tight] * size + size[tight]) // (2 * size[tight]), 1)
     if fit != "crop":

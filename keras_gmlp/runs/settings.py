@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from keras_gmlp.data.dividing import find_groups
-from keras_gmlp.data.images.fits import require_fit
+from keras_gmlp.data.images.resizing import require_fit
 from keras_gmlp.data.images.table import name_folder
 from keras_gmlp.data.run_folder import Run
 from keras_gmlp.data.text.chosen_splits import TextSource, name_columns

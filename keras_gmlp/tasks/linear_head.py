@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 
-from keras_gmlp.data.images.fits import resize_images
+from keras_gmlp.data.images.samples import resize_images
 from keras_gmlp.models.saved import require_finite
 from keras_gmlp.models.structure import features, find_zooms
 from keras_gmlp.tasks.scores import rank_classes
@@ -40,7 +40,7 @@ def look(images, view):
         top, left = round(top * height), round(left * width)
         rows, columns = max(1, round(share * height)), max(1, round(share * width))
         part = images[:, top : top + rows, left : left + columns]
-        images = resize_images(part, (height, width), "stretch")
+        images = resize_images(part, images.shape[1:], "stretch")
     return images[:, :, ::-1] if mirrored else images
 
 

@@ -6,8 +6,8 @@ from pictures import encode
 from PIL import Image, ImageCms, ImageDraw
 from web_page import as_text, call
 
-from keras_gmlp.data.images.fits import find_inner_size, find_place
 from keras_gmlp.data.images.read_image import INTERPOLATIONS, read_image, read_views
+from keras_gmlp.data.images.resizing import find_inner_size, find_place
 
 RANDOM = np.random.default_rng(0)
 READ = """

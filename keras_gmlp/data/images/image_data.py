@@ -2,8 +2,8 @@
 
 import dataclasses
 
-from keras_gmlp.data.images.fits import require_fit
 from keras_gmlp.data.images.label_sets import make_rows
+from keras_gmlp.data.images.resizing import require_fit
 from keras_gmlp.data.images.samples import Samples, from_dataset
 from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.labels import check_labels
@@ -23,7 +23,7 @@ class ImageData:
             for none.
         label_sets: Where images have any number of labels, tuples of class indices. The splits
             then hold the index of a set in place of a class. `None` where images have one label.
-        fit: How images of another aspect ratio became these, one of `data.images.fits.FITS`.
+        fit: How images of another aspect ratio became these, one of `data.images.resizing.FITS`.
 
     Raises:
         ValueError: If a split is neither, `labels.txt` cannot hold a class name, `Samples` have a

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.data.images.fits import require_fit, resize_images
 from keras_gmlp.data.images.image_data import ImageData
-from keras_gmlp.data.images.samples import Samples, check_labels, read_rows, read_windows
+from keras_gmlp.data.images.resizing import require_fit
+from keras_gmlp.data.images.samples import Samples, check_labels, read_windows, resize_images
 from keras_gmlp.utils import files
 
 DESCRIPTION = "packed.json"
@@ -175,7 +175,7 @@ def from_pack(arrays, labels, shape, fit="crop"):
 
     def resize(places):
         request(places)
-        return read_rows(lambda place: resize_images(stored(place), shape, fit), shape, places)
+        return resize_images(map(stored, places), shape, fit)
 
     def cut(places, windows):
         request(places)

@@ -14,7 +14,7 @@ import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from keras_gmlp.data.images.find_images import HEIC_ADVICE, find_images, is_heic  # noqa: F401
-from keras_gmlp.data.images.fits import (
+from keras_gmlp.data.images.resizing import (
     crop_picture,
     find_cover_size,
     find_part_box,

@@ -288,6 +288,11 @@ def read_rows(read, shape, *items):
     return images
 
 
+def resize_images(images, shape, fit="crop"):
+    """Scales uint8 images to a shape, as `read_image` fits those of another aspect ratio."""
+    return read_rows(lambda image: read_image(image, shape, fit=fit), shape, images)
+
+
 def read_windows(images, windows, shape):
     """Returns windows of images, scaled to a shape."""
 

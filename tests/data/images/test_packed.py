@@ -11,8 +11,8 @@ from refused import refused
 
 from keras_gmlp import data
 from keras_gmlp.data.images import samples
-from keras_gmlp.data.images.fits import resize_images
 from keras_gmlp.data.images.packed import from_pack, load_packed, pack
+from keras_gmlp.data.images.samples import resize_images
 from keras_gmlp.utils.files import directory_lock
 
 
@@ -73,7 +73,7 @@ def test_streams_the_batches_of_its_arrays(monkeypatch, packed, channels, scale)
 def test_smaller_images_and_fewer(packed):
     images, labels = data.load(packed).test.arrays()
     part = data.load(packed, (10, 8)).test.take(slice(3))
-    expected = resize_images(images[:3], (10, 8)), labels[:3]
+    expected = resize_images(images[:3], (10, 8, 3)), labels[:3]
     pairs = list(part.batches(2))
     assert [len(batch) for batch, _ in pairs] == [2, 1]
     for found in (part.arrays(), map(np.concatenate, zip(*pairs, strict=True))):

@@ -5,11 +5,9 @@
 around its centre, and fills the rest with black.
 """
 
-import functools
 import math
 import numbers
 
-import numpy as np
 from PIL import Image
 
 from keras_gmlp.utils.errors import require_one_of
@@ -81,69 +79,3 @@ def crop_picture(image, scaled, size, resampling):
     image = image.resize(scaled, resampling)
     left, top = (round((have - want) / 2) for have, want in zip(scaled, size, strict=True))
     return image.crop((left, top, left + size[0], top + size[1]))
-
-
-def resize_images(images, shape, fit="crop"):
-    """Scales uint8 images to a size, as `read_image` fits those of another aspect ratio."""
-    own, target = images.shape[-3:-1], tuple(shape[:2])
-    if fit == "crop":  # covers the target, as TensorFlow computes it in float32
-        pairs = zip(target, own, strict=True)
-        ratio = max(np.float32(new) / np.float32(old) for new, old in pairs)
-        size = tuple(int(np.ceil(np.float32(old) * ratio - np.float32(1e-3))) for old in own)
-    else:
-        size = target if fit == "stretch" else find_inner_size(own, target)
-    scaled = images.astype("float32")
-    if size != own:
-        for axis in (-3, -2):
-            scaled = _scale(scaled, axis, size[axis + 3])
-    inner = tuple(map(min, size, target))
-    top, left = find_place(inner, size)
-    scaled = scaled[..., top : top + inner[0], left : left + inner[1], :]
-    scaled = np.clip(np.round(scaled), 0, 255).astype("uint8")
-    if inner == target:
-        return scaled
-    top, left = find_place(inner, target)
-    result = np.zeros((*images.shape[:-3], *target, images.shape[-1]), "uint8")
-    result[..., top : top + inner[0], left : left + inner[1], :] = scaled
-    return result
-
-
-def _scale(images, axis, size):
-    """Scales float32 images along one axis, which is negative."""
-    first, weights = _taps(images.shape[axis], size)
-    shape = list(images.shape)
-    shape[axis] = size
-    result, part = np.zeros(shape, "float32"), np.empty(shape, "float32")
-    for tap in range(weights.shape[1]):  # one after the other: the sum's order rounds the pixels
-        np.take(images, first + tap, axis, out=part, mode="clip")
-        part *= weights[:, tap].reshape(-1, *(1,) * (-axis - 1))
-        result += part
-    return result
-
-
-@functools.lru_cache(maxsize=256)
-def _taps(old, new):
-    """Returns the first pixel that each scaled pixel reads, `(new,)`, and its weights."""
-    one, half = np.float32(1), np.float32(0.5)
-    step = one / (np.float32(new) / np.float32(old))  # between the centres, in old pixels
-    stretch = max(step, one)  # of the kernel: a wider one averages when images shrink
-    centre = (np.arange(new, dtype="float32") + half) * step
-    reach = np.float32(2) * stretch
-    first, last = (
-        np.clip(edge.astype("int64"), 0, old - 1)
-        for edge in (np.ceil(centre - reach - half), np.floor(centre + reach - half))
-    )
-    pixels = first[:, None] + np.arange((last - first).max() + 1)
-    weights = _keys(np.abs((pixels.astype("float32") + half - centre[:, None]) * (one / stretch)))
-    weights[pixels > last[:, None]] = 0
-    total = np.zeros(new, "float32")
-    for column in weights.T:  # one after the other, as above
-        total += column
-    return first, weights * (one / total)[:, None]
-
-
-def _keys(x):
-    """Returns the weights of Keys' cubic kernel at float32 distances."""
-    near = ((1.5 * x - 2.5) * x) * x + 1.0
-    far = ((-0.5 * x + 2.5) * x - 4.0) * x + 2.0
-    return np.where(x < 1, near, np.where(x < 2, far, np.float32(0)))
