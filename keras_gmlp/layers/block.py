@@ -2,7 +2,6 @@
 
 import inspect
 from functools import partial
-from numbers import Real
 from typing import ClassVar
 
 import keras
@@ -101,7 +100,7 @@ class Block(TokenLayer):
             with a `"reads"` axis is shown as the block's spatial filters.
 
     Raises:
-        ValueError: If `norm_placement` is unknown or a rate is outside [0, 1).
+        ValueError: If `norm_placement` is unknown or a rate is out of its range.
     """
 
     token_axes: ClassVar[dict] = {}
@@ -121,7 +120,6 @@ class Block(TokenLayer):
         # Without the argument Keras warns that the block ignores a mask.
         self.supports_masking = "mask" in inspect.signature(self.call).parameters
         require_one_of("norm_placement", norm_placement, ("pre", "post"))
-        check_rates(stochastic_depth=stochastic_depth, dropout=dropout)
         self.hidden_dim, self.norm_placement = hidden_dim, norm_placement
         self.stochastic_depth, self.dropout = stochastic_depth, dropout
         self.kernel_initializer, self.epsilon = kernel_initializer, epsilon
@@ -181,11 +179,13 @@ def mask_scores(scores, mask):
     return ops.where(ops.cast(mask, "bool"), scores, -3e4)  # float16 ends at -65504
 
 
-def check_rates(**rates):
-    """Raises a `ValueError` for a rate that is not a number in [0, 1)."""
-    for name, rate in rates.items():
-        if not (isinstance(rate, Real) and 0 <= rate < 1):
-            raise ValueError(f"{name} must be in [0, 1); received {rate!r}.")
+def check_heads(num_heads, channels):
+    """Raises a `ValueError` if heads cannot share the channels."""
+    if num_heads < 1 or channels % num_heads:
+        raise ValueError(
+            f"{channels} channels cannot be shared by num_heads={num_heads}. Choose a number of "
+            "heads that divides the channels."
+        )
 
 
 def refuse_to_quantize(*args, **kwargs):

@@ -6,7 +6,6 @@ import keras
 from keras import layers, ops
 
 from keras_gmlp.layers.block import ConfiguredLayer, TokenLayer, refuse_to_quantize
-from keras_gmlp.layers.spatial_projection import check_max_tokens
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
@@ -96,7 +95,6 @@ class TokenPositions(PositionEmbedding):
 
     def __init__(self, max_tokens, initializer=None, **kwargs):
         super().__init__(initializer, **kwargs)
-        check_max_tokens(max_tokens)
         self.max_tokens = max_tokens
 
 

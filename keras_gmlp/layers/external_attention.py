@@ -3,7 +3,13 @@
 import keras
 from keras import ops
 
-from keras_gmlp.layers.block import ResidualBlock, TokenLayer, make_dense, mask_scores
+from keras_gmlp.layers.block import (
+    ResidualBlock,
+    TokenLayer,
+    check_heads,
+    make_dense,
+    mask_scores,
+)
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
@@ -41,11 +47,7 @@ class ExternalAttention(TokenLayer):
     def build(self, input_shape):
         batch, tokens, dim = input_shape
         expanded = dim * self.expansion
-        if self.num_heads < 1 or expanded % self.num_heads:
-            raise ValueError(
-                f"{expanded} channels ({dim} times expansion={self.expansion}) cannot be shared by "
-                f"num_heads={self.num_heads}. Choose a number of heads that divides them."
-            )
+        check_heads(self.num_heads, expanded)
         size = expanded // self.num_heads
         self.query = make_dense(self, expanded, "query")
         self.values = make_dense(self, size, "values", use_bias=False)

@@ -4,11 +4,7 @@ import keras
 from keras import layers, ops
 
 from keras_gmlp.layers.block import Block, TokenLayer, drop, make_dense, mask_scores, mask_tokens
-from keras_gmlp.layers.spatial_projection import (
-    SpatialProjection,
-    apply_over_tokens,
-    check_max_tokens,
-)
+from keras_gmlp.layers.spatial_projection import SpatialProjection, apply_over_tokens
 from keras_gmlp.utils.errors import require_one_of
 
 GATINGS = ("linear", "additive", "multiplicative", "split")
@@ -33,8 +29,8 @@ class SpatialGatingUnit(TokenLayer):
     Args:
         gating: One of the four names above.
         epsilon: Added to the variance in the normalization. Published weights use 1e-5.
-        heads, toeplitz, grid: W of each group of channels, and whether its entries depend on the
-            offset between two tokens alone; see `SpatialProjection`. Small data sets profit.
+        heads, toeplitz, grid: See `SpatialProjection`. Each head has a matrix W of its own;
+            `toeplitz=True` helps with small data sets.
         max_tokens: Largest number of tokens, for inputs of different lengths; see
             `SpatialProjection`.
 
@@ -68,7 +64,6 @@ class SpatialGatingUnit(TokenLayer):
     ):
         super().__init__(**kwargs)
         require_one_of("gating", gating, GATINGS)
-        check_max_tokens(max_tokens, grid)
         self.gating, self.epsilon, self.heads = gating, epsilon, heads
         self.toeplitz, self.max_tokens = toeplitz, max_tokens
         self.grid = None if grid is None else tuple(grid)
@@ -80,10 +75,7 @@ class SpatialGatingUnit(TokenLayer):
         tokens, channels = inputs_shape[1:]
         self.fix_tokens(inputs_shape)
         if self.gating == "split" and channels % 2:
-            raise ValueError(
-                f"gating='split' halves the channels; received an odd number, {channels}. Choose "
-                "an even number or another gating."
-            )
+            raise ValueError(f"gating='split' halves the channels; received an odd {channels}.")
         projected = self.compute_output_shape(inputs_shape)
         own = {"bias_initializer": "ones" if self._gates else "zeros", "name": "spatial"}
         self.norm.build(projected)
@@ -209,15 +201,11 @@ class GMLPBlock(Block):
         **kwargs,
     ):
         super().__init__(hidden_dim, **kwargs)
-        require_one_of("gating", gating, (*GATINGS, "none"))
         self.gating, self.attention_size, self.heads = gating, attention_size, heads
         self.toeplitz, self.max_tokens = toeplitz, max_tokens
         self.grid = None if grid is None else tuple(grid)
         if attention_size and gating == "none":
-            raise ValueError(
-                "attention_size requires a gate; received gating='none'. Choose another gating or "
-                "attention_size=0."
-            )
+            raise ValueError("attention_size requires a gate; received gating='none'.")
         self.norm = self.make_norm("norm")
         self.expand = make_dense(self, hidden_dim, "expand", activation="gelu")
         self.gate = self.attention = None

@@ -4,8 +4,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_gmlp.layers.block import TokenLayer, make_dense, mask_scores
-from keras_gmlp.layers.spatial_projection import check_max_tokens, toeplitz_matrices
+from keras_gmlp.layers.block import TokenLayer, check_heads, make_dense, mask_scores
+from keras_gmlp.layers.spatial_projection import toeplitz_matrices
 
 
 def relative_buckets(offsets, buckets=32, max_distance=128):
@@ -37,8 +37,7 @@ class RelativePositionBias(TokenLayer):
     Output shape: `(num_heads, tokens, tokens)`, queries first.
 
     Raises:
-        ValueError: If the number of buckets is not a positive multiple of 4, or the number of
-            tokens is neither fixed nor limited.
+        ValueError: If the number of tokens is neither fixed nor limited.
 
     Example:
         >>> RelativePositionBias(4)(keras.ops.ones((2, 16, 256))).shape
@@ -50,9 +49,6 @@ class RelativePositionBias(TokenLayer):
 
     def __init__(self, num_heads, buckets=32, max_distance=128, max_tokens=None, **kwargs):
         super().__init__(**kwargs)
-        check_max_tokens(max_tokens)
-        if buckets < 4 or buckets % 4:
-            raise ValueError(f"buckets must be a positive multiple of 4; received {buckets}.")
         self.num_heads, self.max_tokens = num_heads, max_tokens
         self.buckets, self.max_distance = buckets, max_distance
 
@@ -163,12 +159,3 @@ class RelativeAttention(TokenLayer):
         tokens, dim = ops.shape(x)[1], x.shape[-1]
         x = ops.reshape(x, (-1, tokens, self.num_heads, dim // self.num_heads))
         return ops.transpose(x, (0, 2, 1, 3))
-
-
-def check_heads(num_heads, dim):
-    """Raises a `ValueError` if the heads cannot share the channels."""
-    if num_heads < 1 or dim % num_heads:
-        raise ValueError(
-            f"{dim} channels cannot be shared by num_heads={num_heads}. Choose a number of heads "
-            "that divides the channels."
-        )

@@ -5,7 +5,7 @@ import math
 import keras
 from keras import ops
 
-from keras_gmlp.layers.block import TokenLayer
+from keras_gmlp.layers.block import TokenLayer, check_heads
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
@@ -53,9 +53,6 @@ class SpatialProjection(TokenLayer):
         self, heads=1, toeplitz=False, grid=None, max_tokens=None, bias_initializer="ones", **kwargs
     ):
         super().__init__(**kwargs)
-        check_max_tokens(max_tokens, grid)
-        if heads < 1:
-            raise ValueError(f"heads must be at least 1; received {heads}.")
         if grid is not None and not toeplitz:
             raise ValueError(f"grid requires toeplitz=True; received grid={tuple(grid)}.")
         self.heads, self.toeplitz, self.max_tokens = heads, toeplitz, max_tokens
@@ -65,11 +62,7 @@ class SpatialProjection(TokenLayer):
     def build(self, input_shape):
         _, tokens, channels = input_shape
         self.fix_tokens(input_shape)
-        if channels % self.heads:
-            raise ValueError(
-                f"heads must divide the channels; received {self.heads} heads for {channels} "
-                "channels."
-            )
+        check_heads(self.heads, channels)
         if self.grid is not None and math.prod(self.grid) != tokens:
             raise ValueError(
                 f"grid must have as many places as there are tokens, {tokens}; received "
@@ -116,18 +109,6 @@ class SpatialProjection(TokenLayer):
         x = ops.matmul(x, matrices) + bias[:, None, :]
         x = ops.reshape(x, (-1, channels, tokens))
         return ops.transpose(x, (0, 2, 1))  # (b, c, n) -> (b, n, c)
-
-
-def check_max_tokens(max_tokens, grid=None):
-    """Raises a `ValueError` if the largest number of tokens is no size, or a grid fixes it."""
-    if max_tokens is None:
-        return
-    if type(max_tokens) is not int or max_tokens < 1:
-        raise ValueError(f"max_tokens must be a positive integer; received {max_tokens!r}.")
-    if grid is not None:
-        raise ValueError(
-            f"max_tokens is for sequences; received grid={tuple(grid)}, which fixes the tokens."
-        )
 
 
 def apply_over_tokens(dense, inputs, training=None):

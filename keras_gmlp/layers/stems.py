@@ -176,14 +176,10 @@ class ResidualStem(Stem):
     def __init__(self, dim, patch_size, channels=64, depth=2, **kwargs):
         super().__init__(**kwargs)
         halvings = _count_halvings(self, patch_size, smallest=4)
-        for name, value, least in (("channels", channels, 1), ("depth", depth, 0)):
-            if not is_whole(value, least):
-                raise ValueError(
-                    f"{type(self).__name__}: {name} must be a whole number from {least} on; "
-                    f"received {value!r}."
-                )
+        if not is_whole(depth, 0):
+            raise ValueError(f"depth must be a whole number from 0 on; received {depth!r}.")
         self.dim, self.patch_size = dim, patch_size
-        self.channels, self.depth = int(channels), int(depth)
+        self.channels, self.depth = channels, depth
         # One of stride 2 and `depth` that keep the size for each halving but the last.
         self.convolutions, self.norms = [], []
         for i, j in itertools.product(range(halvings - 1), range(depth + 1)):

@@ -5,8 +5,8 @@ import contextlib
 import keras
 from keras import layers, ops
 
-from keras_gmlp.layers.block import ResidualBlock, copy_initializer
-from keras_gmlp.layers.relative_attention import RelativeAttention, check_heads
+from keras_gmlp.layers.block import ResidualBlock, check_heads, copy_initializer
+from keras_gmlp.layers.relative_attention import RelativeAttention
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")

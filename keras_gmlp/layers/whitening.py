@@ -38,10 +38,6 @@ class WhiteningConvolution(ConfiguredLayer):
 
     def __init__(self, patch_size=2, epsilon=5e-4, **kwargs):
         super().__init__(**kwargs)
-        if type(patch_size) is not int or patch_size < 1:
-            raise ValueError(f"patch_size must be a positive integer; received {patch_size!r}.")
-        if not 0 <= epsilon < math.inf:
-            raise ValueError(f"epsilon must not be below 0; received {epsilon}.")
         self.patch_size, self.epsilon = patch_size, epsilon
 
     def build(self, input_shape):

@@ -91,11 +91,9 @@ def require_known(family, shell, arguments):
         return
     known = list(dict.fromkeys([*inspect.signature(family).parameters, *known]))
     near = [SYNONYMS.get(n) or "".join(find_near(n, known)) for n in unknown]
-    hint = " or ".join(filter(None, near))
-    hint = f"did you mean {hint}? The" if hint else "the"
+    hint = " or ".join(filter(None, near)) or "one of " + ", ".join(known)
     raise TypeError(
-        f"{family.__name__} has no argument {', '.join(map(repr, unknown))}; {hint} arguments are "
-        f"{', '.join(n for n in known if n != 'kwargs')}."
+        f"{family.__name__} has no argument {', '.join(map(repr, unknown))}; did you mean {hint}?"
     )
 
 

@@ -59,9 +59,7 @@ def ConvNet(
     """
     if not isinstance(widths, tuple | list) or not widths:
         raise ValueError(f"widths must be channels of each group, a tuple; received {widths!r}.")
-    for width in widths:
-        check_sizes(widths=width)
-    check_sizes(depth=depth, input_shape=input_shape, classes=classes)
+    check_sizes(depth=depth, input_shape=input_shape)
     smallest = 2 ** len(widths) + 1
     if min(input_shape[:2]) < smallest:
         raise ValueError(

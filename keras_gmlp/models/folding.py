@@ -24,21 +24,15 @@ def fold(model):
         >>> fold(keras_gmlp.build("resmlp_n4_32")).output_shape
         (None, 10)
     """
-    names = [layer.name for layer in model.layers]
     last = [layer for layer in model.layers if isinstance(layer, Affine)]
     heads = [layer for layer in model.layers if isinstance(layer, layers.Dense)]
     blocks = [layer for layer in model.layers if isinstance(layer, ResMLPBlock)]
-    if not blocks:
-        raise ValueError(f"fold takes a ResMLP; {model.name} has no ResMLPBlock.")
-    if any(block.norm_placement != "pre" for block in blocks):
+    # With "post" the residual joins before the Affine.
+    before = all(block.norm_placement == "pre" for block in blocks)
+    if not (blocks and before and len(last) == len(heads) == 1):
         raise ValueError(
-            f"fold takes blocks with norm_placement='pre'; {model.name} has 'post', where the "
-            "residual joins before the Affine."
-        )
-    if len(last) != 1 or len(heads) != 1:
-        raise ValueError(
-            f"fold requires a head to fold the last Affine into; {model.name} has the layers "
-            f"{names}. Build it with include_top=True."
+            "fold takes a ResMLP with norm_placement='pre' and a head, into which the last Affine "
+            f"folds; received {model.name}."
         )
 
     def clone(layer):

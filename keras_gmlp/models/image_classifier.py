@@ -14,7 +14,6 @@ from keras_gmlp.layers import (
     ResidualStem,
     ZoomedViews,
 )
-from keras_gmlp.layers.block import check_rates
 from keras_gmlp.models.common import (
     check_sizes,
     classifier,
@@ -26,9 +25,6 @@ from keras_gmlp.models.common import (
 from keras_gmlp.utils.errors import require_one_of
 
 STEMS = {"patches": PatchEmbedding, "convolutions": ConvolutionalStem, "residual": ResidualStem}
-
-# Arguments of blocks that are positive integers.
-SIZES = {"expansion", "heads", "hidden_dim", "num_heads", "slots", "token_hidden_dim"}
 
 
 def image_classifier(
@@ -120,28 +116,14 @@ def image_classifier(
         >>> model.output_shape
         (None, 10)
     """
-    check_sizes(
-        dim=dim, depth=depth, classes=classes, patch_size=patch_size, input_shape=input_shape
-    )
-    check_rates(stochastic_depth=stochastic_depth)
+    check_sizes(depth=depth, patch_size=patch_size, input_shape=input_shape)
     require_one_of("stem", stem, STEMS)
     require_one_of("pooling", pooling, (None, "avg", "mean", "max", "attention"))
     if distillation_token and not class_token:
         raise ValueError("distillation_token requires class_token=True.")
-    if patch_window is not None and stem != "patches":
-        raise ValueError(f"patch_window requires stem='patches'; received {stem!r}.")
-    further = {} if stem_arguments is None else stem_arguments
-    if not isinstance(further, dict):
-        raise ValueError(
-            'stem_arguments must be a dict such as {"channels": 64, "depth": 2}; received '
-            f"{stem_arguments!r}."
-        )
-    for key in further:
-        require_one_of("each stem_arguments key", key, ("channels", "depth"))
-    if further and stem != "residual":
-        raise ValueError(f"stem_arguments require stem='residual'; received {stem!r}.")
+    further = dict(stem_arguments or {})
     if patch_window is not None:
-        further = {"patch_window": patch_window}
+        further["patch_window"] = patch_window
     if zooms is not None and (class_token or not include_top):
         raise ValueError("zooms require include_top=True and a model without a class token.")
     inputs, x = pixels(input_shape, mean, std)
@@ -179,5 +161,4 @@ def image_classifier(
 def family_classifier(family, block, block_arguments, dim, depth, name, others):
     """Calls `image_classifier`; an unknown argument is reported in the name of the family."""
     require_known(family, image_classifier, others)
-    check_sizes(**{key: block_arguments[key] for key in SIZES & block_arguments.keys()})
     return image_classifier(block, block_arguments, dim=dim, depth=depth, name=name, **others)

@@ -1,7 +1,6 @@
 """The families: each passes its block to `image_classifier`."""
 
 import math
-from numbers import Real
 
 from keras_gmlp.layers import (
     Affine,
@@ -80,7 +79,6 @@ def aMLP(dim=256, depth=24, hidden_dim=1536, attention_size=64, name="amlp", **k
 
     Reference: "Pay Attention to MLPs", https://arxiv.org/abs/2105.08050, section 4.3.
     """
-    check_sizes(attention_size=attention_size)
     return gMLP(dim, depth, hidden_dim, attention_size=attention_size, name=name, **kwargs)
 
 
@@ -107,10 +105,8 @@ def MLPMixer(
 
     Reference: https://arxiv.org/abs/2105.01601.
     """
-    check_sizes(dim=dim)
     units = max(1, dim // 2) if token_hidden_dim is None else token_hidden_dim
     channels = 4 * dim if channel_hidden_dim is None else channel_hidden_dim
-    check_sizes(channel_hidden_dim=channels)
     arguments = {"token_hidden_dim": units, "hidden_dim": channels, "dropout": dropout}
     return family_classifier(MLPMixer, MixerBlock, arguments, dim, depth, name, kwargs)
 
@@ -132,7 +128,7 @@ def ResMLP(dim=384, depth=12, mlp_ratio=4, layer_scale=0.1, dropout=0.0, name="r
 
     Reference: https://arxiv.org/abs/2105.03404.
     """
-    hidden = _hidden_channels(dim, mlp_ratio)
+    hidden = int(dim * mlp_ratio)
     arguments = {"hidden_dim": hidden, "layer_scale": layer_scale, "dropout": dropout}
     kwargs = {"norm": Affine, **kwargs}
     return family_classifier(ResMLP, ResMLPBlock, arguments, dim, depth, name, kwargs)
@@ -164,7 +160,7 @@ def EAMLP(
     published models have other convolutional stems or T2T.
     """
     arguments = {
-        "hidden_dim": _hidden_channels(dim, mlp_ratio),
+        "hidden_dim": int(dim * mlp_ratio),
         "num_heads": num_heads,
         "slots": slots,
         "expansion": expansion,
@@ -195,7 +191,7 @@ def FeedForwardOnly(
     if token_hidden_dim is None:
         tokens = math.prod(_grid(**kwargs)) + kwargs["class_token"]
         token_hidden_dim = 4 * (tokens + kwargs.get("distillation_token", False))
-    hidden, block = _hidden_channels(dim, mlp_ratio), FeedForwardOnlyBlock
+    hidden, block = int(dim * mlp_ratio), FeedForwardOnlyBlock
     arguments = {"token_hidden_dim": token_hidden_dim, "hidden_dim": hidden, "dropout": dropout}
     return family_classifier(FeedForwardOnly, block, arguments, dim, depth, name, kwargs)
 
@@ -221,7 +217,7 @@ def ViT(
 
     Reference: https://arxiv.org/abs/2010.11929; DeiT: https://arxiv.org/abs/2012.12877.
     """
-    hidden = _hidden_channels(dim, mlp_ratio)
+    hidden = int(dim * mlp_ratio)
     arguments = {"num_heads": num_heads, "hidden_dim": hidden, "dropout": dropout}
     kwargs = {"class_token": class_token, "position_embedding": True, **kwargs}
     return family_classifier(ViT, TransformerBlock, arguments, dim, depth, name, kwargs)
@@ -232,13 +228,3 @@ def _grid(input_shape=(224, 224, 3), patch_size=16, zooms=None, **_):
     check_sizes(input_shape=input_shape, patch_size=patch_size)
     height, width = view_size(*input_shape[:2], view_share(zooms))
     return height // patch_size, width // patch_size
-
-
-def _hidden_channels(dim, mlp_ratio):
-    """Returns `dim * mlp_ratio` rounded down; raises a `ValueError` if that is less than 1."""
-    check_sizes(dim=dim)
-    if not (isinstance(mlp_ratio, Real) and 1 <= dim * mlp_ratio < math.inf):
-        raise ValueError(
-            f"mlp_ratio must be at least 1 / dim, with dim={dim}; received {mlp_ratio!r}."
-        )
-    return int(dim * mlp_ratio)

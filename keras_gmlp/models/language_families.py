@@ -3,7 +3,7 @@
 import keras
 
 from keras_gmlp.layers import GMLPBlock, TransformerBlock
-from keras_gmlp.models.common import check_sizes, require_known
+from keras_gmlp.models.common import require_known
 from keras_gmlp.models.language_model import language_model
 
 
@@ -42,7 +42,6 @@ def gMLP(
         (None, None, 1000)
     """
     require_known(aMLP if attention_size else gMLP, language_model, kwargs)
-    check_sizes(hidden_dim=hidden_dim, heads=heads, max_length=max_length)
     arguments = {
         "hidden_dim": hidden_dim,
         "gating": gating,
@@ -114,7 +113,6 @@ def BERT(
         (None, None, 1000)
     """
     require_known(BERT, language_model, kwargs)
-    check_sizes(num_heads=num_heads, max_length=max_length)
     arguments = {
         "num_heads": num_heads,
         "hidden_dim": round(mlp_ratio * dim),

@@ -12,7 +12,7 @@ from keras_gmlp.layers import (
     TextMean,
     TokenPositions,
 )
-from keras_gmlp.layers.block import check_rates, copy_initializer
+from keras_gmlp.layers.block import copy_initializer
 from keras_gmlp.layers.embedding import WordEmbedding
 from keras_gmlp.models.common import check_sizes, compiled, head, require_settings
 from keras_gmlp.models.structure import token_axes
@@ -87,8 +87,7 @@ def language_model(
         (1, 1, 50)
     """
     require_settings()
-    check_sizes(dim=dim, depth=depth, max_length=max_length, vocabulary_size=vocabulary_size)
-    check_rates(stochastic_depth=stochastic_depth, dropout=dropout)
+    check_sizes(depth=depth, max_length=max_length)
     norms = {"epsilon": epsilon, "dtype": dtype}
     shared = {"dropout": dropout, "norm_placement": norm_placement, **norms}
     token_ids = keras.Input((None,), dtype="int32", name="token_ids")
@@ -147,8 +146,6 @@ def text_classifier(model, classes, dropout=0.1, name=None):
 
     Reference: "BERT", https://arxiv.org/abs/1810.04805, section 4.1.
     """
-    check_sizes(classes=classes)
-    check_rates(dropout=dropout)
     token_ids, x = encoder(model)
     dtype = model.get_layer("embedding_norm").dtype_policy
     x = layers.Dropout(dropout, dtype=dtype, name="head_dropout_0")(x[:, 0])

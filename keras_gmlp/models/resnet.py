@@ -3,7 +3,6 @@
 import keras
 from keras import layers, ops
 
-from keras_gmlp.layers.block import check_rates
 from keras_gmlp.models.common import (
     batch_norm,
     check_sizes,
@@ -62,8 +61,7 @@ def ResNet(
 
     Reference: "Deep Residual Learning", https://arxiv.org/abs/1512.03385, section 4.2, option A.
     """
-    check_sizes(depth=depth, width=width, input_shape=input_shape, classes=classes)
-    check_rates(stochastic_depth=stochastic_depth)
+    check_sizes(depth=depth, input_shape=input_shape)
     if depth < 8 or (depth - 2) % 6:
         raise ValueError(f"depth must be 6n + 2: 20, 32, 44, 56, 110; received {depth}.")
     own = {"dtype": dtype}

@@ -6,9 +6,6 @@ from keras import layers
 from keras_gmlp.layers import ClassToken, ZoomedViews
 from keras_gmlp.layers.stems import Stem
 
-# What a block declares in `token_axes`.
-AXES = {"reads", "writes", "holds", "rows", "columns", "places", None}
-
 
 class NotApplicableError(ValueError):
     """Raised when the family of a model does not have what was asked for."""
@@ -40,20 +37,12 @@ def class_tokens(model):
 def token_axes(model):
     """Returns the `token_axes` that the layers declare, by the path of each weight in the model."""
     weights = learned_weights(model)
-    declared = {
+    return {
         path: axes
         for layer in model.layers
         for inner, axes in getattr(layer, "token_axes", {}).items()
         if (path := f"{layer.name}/{inner}") in weights
     }
-    for path, axes in declared.items():
-        if len(axes) != len(weights[path].shape) or not set(axes) <= AXES:
-            raise ValueError(
-                f"token_axes of {path} must have one of 'reads', 'writes', 'holds', 'rows', "
-                "'columns', 'places' or None for each axis of shape "
-                f"{tuple(weights[path].shape)}; received {axes}."
-            )
-    return declared
 
 
 def token_grid(model):

@@ -232,7 +232,6 @@ REFUSALS = [
     ("gmlp", {"depth": True}, "depth"),
     ("vit", {"num_heads": 3}, "num_heads"),
     ("eamlp", {"num_heads": 3}, "num_heads"),
-    ("mixer", {"channel_hidden_dim": 0}, "hidden_dim"),
     ("gmlp", {"patch_size": 3}, "patches of 3x3"),
     ("gmlp", {"hidden_dim": 7}, "odd"),
     ("gmlp", {"input_shape": (8, 8)}, "height, width, channels"),
@@ -240,7 +239,7 @@ REFUSALS = [
     ("gmlp", {"std": 0.0}, "std"),
     ("vit", {"class_token": False, "distillation_token": True}, "class_token"),
     ("vit", {"stem": "t2t"}, "t2t"),
-    ("vit", {"stem_arguments": {"depth": 1}}, "residual"),
+    ("vit", {"stem_arguments": {"depth": 1}}, "depth"),
     ("vit", {"stem": "residual", "stem_arguments": {"depth": -1}}, "depth"),
 ]
 
