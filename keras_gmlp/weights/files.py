@@ -24,11 +24,8 @@ _HOLDERS = (
     "model_state", "model", "net", "module", "weights",
 )  # fmt: skip
 
-# What torch.compile and wrappers for several devices put into a name, at any place.
-_WRAPPER = re.compile(r"(^|\.)(?:(?:_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module)\.)+")
-
-# Names under which a module of Lightning, or one's own, holds the model.
-_MEMBERS = ("model.", "net.", "network.")
+# What torch.compile and training on several devices put before a name.
+_WRAPPER = re.compile(r"^(?:_orig_mod\.|module\.)+")
 
 # Arguments of timm's models that the weights tell as well, that another line reads, or that matter
 # in training only. Others may compute something else from the same weights.
@@ -211,35 +208,15 @@ def _unwrapped(arrays):
     """Returns the state dict inside the checkpoint of a training script, as float32 arrays."""
     if not isinstance(arrays, dict):
         raise ValueError(f"expected a state dict; received a {type(arrays).__name__}")
-    is_lightning = any("lightning" in str(name) for name in arrays)
     for key in _HOLDERS:
         if isinstance(arrays.get(key), dict):
             arrays = arrays[key]
             break
     result = {}
-    for name, array in _without_wrappers(arrays, is_lightning).items():
+    for name, array in arrays.items():
         if not hasattr(array, "shape") or not isinstance(name, str):
             raise ValueError(f"expected a state dict; {name} is not an array of weights")
         if hasattr(array, "detach"):
             array = array.detach().float().numpy()
-        result[name] = np.asarray(array, "float32")
+        result[_WRAPPER.sub("", name)] = np.asarray(array, "float32")
     return result
-
-
-def _without_wrappers(arrays, is_lightning):
-    """Returns the arrays by their names in the model, without what compiled and wrapped it."""
-    if not all(isinstance(name, str) for name in arrays):
-        return arrays
-    unwrapped = {
-        re.sub(r"^(module\.)+", "", _WRAPPER.sub(r"\1", name)): array
-        for name, array in arrays.items()
-        if name != "n_averaged"  # of torch.optim.swa_utils.AveragedModel
-    }
-    if len(unwrapped) < len(arrays.keys() - {"n_averaged"}):
-        raise ValueError("expected a state dict; it holds weights compiled and not compiled")
-    for member in _MEMBERS:
-        inside = {n.removeprefix(member): a for n, a in unwrapped.items() if n.startswith(member)}
-        # Modules of Lightning also hold the weights of losses and metrics.
-        if inside and (is_lightning or len(inside) == len(unwrapped)):
-            return _without_wrappers(inside, is_lightning)
-    return unwrapped

@@ -60,15 +60,9 @@ def _load_published(path, source, preset):
     stated = ARCHITECTURES.get(config.architecture, config.architecture)
     preset = preset or stated
     if preset is None:
-        raise ValueError(
-            f"{source}: without timm's config.json the architecture is unknown; name the preset, "
-            "for example gmlp_s16_224."
-        )
+        raise ValueError(f"{source}: no config.json of timm; name the preset of the weights.")
     if stated in IMAGE_PRESETS and stated != preset:
-        raise ValueError(
-            f"{source}: config.json describes {stated}; received preset {preset}. Name "
-            f"{stated}, or move the file away from a config.json that does not describe it."
-        )
+        raise ValueError(f"{source}: config.json describes {stated}; received preset {preset}.")
     with naming_errors(source):
         family, defaults = lookup(preset)
     if config.num_heads not in (None, defaults.get("num_heads")):
@@ -88,8 +82,7 @@ def _load_published(path, source, preset):
     by_token = bool(class_tokens(model))
     if config.pool is not None and (config.pool == "token") != by_token:
         raise ValueError(
-            f"{source}: config.json says that the head reads {config.pool!r}; the head of {preset} "
-            f"reads {'the class token' if by_token else 'the mean over tokens'}."
+            f"{source}: config.json says that the head reads {config.pool!r}, unlike {preset}."
         )
     has_head = load_arrays(model, arrays, source)
     labels = config.labels
@@ -126,14 +119,10 @@ def _load_own(path, source, preset):
     stated = card.get("preset") or classifier.model.name
     if preset is None and stated not in IMAGE_PRESETS:
         raise ValueError(
-            f"{source}: {stated!r} is not a preset, and only preset models can be loaded: build "
-            "the model with keras_gmlp.build or apps/train.py, or name its preset."
+            f"{source}: {stated!r} is not a preset, and only models of presets can be loaded."
         )
     if preset is not None and stated in IMAGE_PRESETS and stated != preset:
-        raise ValueError(
-            f"{source}: holds weights of preset {stated}; received preset={preset}. Omit it or "
-            f"pass {stated}."
-        )
+        raise ValueError(f"{source}: holds weights of {stated}; received preset {preset}.")
     with naming_errors(source):
         lookup(preset or stated)
     return Pretrained(

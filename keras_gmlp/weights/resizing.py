@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 from keras import ops
 
-from keras_gmlp.layers import ConvolutionalStem, PatchEmbedding, ResidualStem
+from keras_gmlp.layers import PatchEmbedding
 from keras_gmlp.models.structure import (
     class_tokens,
     find_stem,
@@ -61,7 +61,6 @@ def transfer(source, target, head=True):
         ValueError: If the target has another architecture or another size of it. The target does
             not change then.
     """
-    _require_equal_stems(source, target)
     ours, theirs = learned_weights(target), learned_weights(source)
     fresh = [
         path
@@ -99,18 +98,6 @@ def transfer(source, target, head=True):
     kept = tuple(path for path in values if path not in matrices)
     resized = tuple(path for path in values if path in matrices)
     return TransferReport(kept, resized, tuple(fresh))
-
-
-def _require_equal_stems(source, target):
-    """Raises a `ValueError` if convolutional stems have other numbers of layers."""
-    stems = [find_stem(model, ConvolutionalStem | ResidualStem) for model in (source, target)]
-    if None not in stems and stems[0].patch_size != stems[1].patch_size:
-        old, new = (stem.patch_size for stem in stems)
-        raise ValueError(
-            f"{source.name} has a convolutional stem for patches of {old} pixels, which cannot "
-            f"become one for {new}: it would have other layers. Keep patch_size={old} "
-            f"(--patch-size {old}, or leave it out), or train from scratch (--weights none)."
-        )
 
 
 def resample(old, new):

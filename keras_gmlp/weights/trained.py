@@ -56,24 +56,18 @@ class Pretrained:
             **overrides: Arguments of the model, for example `input_shape=(160, 160, 3)`.
 
         Raises:
-            ValueError: If `patch_size` changes without the `patch_window` that these weights
-                require, or the images have another number of channels.
+            ValueError: If the images have another number of channels.
         """
         own = read_arguments(self.model) if self.arguments is None else self.arguments
-        shape, classes = tuple(self.model.input_shape[1:]), self.model.output_shape[-1]
+        shape, classes = self.model.input_shape[1:], self.model.output_shape[-1]
         arguments = {"input_shape": shape, "classes": classes, **own, **overrides}
         if labels is not None:
             arguments["classes"] = len(labels)
-        if "patch_size" in overrides and "patch_window" in arguments.keys() - overrides.keys():
-            raise ValueError(
-                f"{self.origin}: received patch_size without patch_window; these weights use "
-                f"patch_window={arguments['patch_window']}. Pass both."
-            )
         shape = tuple(arguments["input_shape"])
-        if shape[-1:] != self.model.input_shape[-1:]:
+        channels = self.model.input_shape[-1]
+        if shape[-1] != channels:
             raise ValueError(
-                f"{self.origin}: the model takes images of {self.model.input_shape[-1]} channels; "
-                f"received input_shape={shape}."
+                f"{self.origin}: takes images of {channels} channels; received input_shape={shape}."
             )
         return {**arguments, "input_shape": shape}
 
@@ -157,7 +151,6 @@ class Pretrained:
         reasons = {
             "gives several labels for an image": "thresholds" in self.decision,
             f"reads images with the fit {fit}": fit != "crop",
-            "has a patch_window": "patch_window" in actual,
             "has zooms": "zooms" in actual,
         }
         reason = next((reason for reason, applies in reasons.items() if applies), None)
