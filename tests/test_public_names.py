@@ -60,11 +60,6 @@ def test_train_is_the_function():
     assert keras_gmlp.train is module.train
 
 
-def test_unknown_name_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="no_such_name"):
-        _ = keras_gmlp.no_such_name
-
-
 def pip(command, *arguments):
     """Runs pip without dependencies and without a network."""
     flags = ["--quiet", "--no-deps", "--no-index", "--disable-pip-version-check"]
