@@ -23,7 +23,6 @@ _MODULES = {
         "MaskedBatches",
         "PreparedCorpus",
         "TextData",
-        "TokenizedText",
         "Tokenizer",
         "hold_out",
         "load_text",

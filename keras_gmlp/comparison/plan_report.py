@@ -18,7 +18,7 @@ from keras_gmlp.comparison.plan import ACCURACY, PERPLEXITY, Plan, group_by
 from keras_gmlp.models.presets import PRESETS
 from keras_gmlp.runs.settings import KINDS
 from keras_gmlp.utils.csv_tables import write_dicts
-from keras_gmlp.utils.errors import OneLineParser, describe_failure, shortened
+from keras_gmlp.utils.errors import OneLineParser, first_line, shortened
 from keras_gmlp.utils.files import atomic_write
 from keras_gmlp.utils.markdown import make_table
 
@@ -294,7 +294,7 @@ def main(arguments=None):
         runs = read_trained(options.plan)
         print(*write_report(runs, out, command)[1], sep="\n")
     except (ValueError, OSError) as error:
-        print(f"plan_report: {describe_failure(error)}", file=sys.stderr)
+        print(f"plan_report: {first_line(error)}", file=sys.stderr)
         return 1
     if missing := [run.name for run in runs if not run.complete]:
         text = f"not complete, and not in the table: {', '.join(missing)}"

@@ -8,7 +8,7 @@ import sys
 import time
 
 from keras_gmlp.utils.errors import why_ended
-from keras_gmlp.utils.progress import StatusLine
+from keras_gmlp.utils.progress import ProgressBar
 
 
 class Workers:
@@ -25,7 +25,7 @@ class Workers:
         self.sources = {r: places.get(os.path.realpath(r.source)) for r in runs if r.source}
         self.waiting = [run for run in runs if not run.complete and not run.failed]
         self.working = {}  # from each run to (process, cores)
-        self.line = StatusLine()
+        self.line = ProgressBar()
 
     def train(self):
         """Trains the runs that wait; marks those that fail."""
@@ -37,7 +37,7 @@ class Workers:
                     self.waiting.clear()
                 self._collect()
                 working = [f"{run.name} {len(run.history())}/{run.epochs}" for run in self.working]
-                self.line.show(f"{self._state()} | {', '.join(working)}")
+                self.line.write(f"{self._state()} | {', '.join(working)}")
                 time.sleep(0.5)
         finally:
             for process, _ in self.working.values():

@@ -10,7 +10,6 @@ from keras_gmlp.data.text.tokenizer import encode_rows
 from keras_gmlp.inference.opening import FEATURES_SIGNATURE, open_keras
 from keras_gmlp.models.saved import require_finite
 from keras_gmlp.tasks.text_model import TextModel
-from keras_gmlp.utils.errors import check_text
 from keras_gmlp.utils.parsers import open_interpreter
 from keras_gmlp.utils.progress import map_in_threads
 
@@ -108,7 +107,7 @@ def _read(classifier, report, image):
 
 def _encode(model, texts):
     """Returns the token ids of texts `(texts, length)`; warns if some were cut."""
-    if not all(check_text(text).strip() for text in texts):
+    if not all(map(str.strip, texts)):
         raise ValueError("the text is empty; expected at least a word.")
     ids, cut = encode_rows(model.tokenizer, texts, model.length)
     if cut:

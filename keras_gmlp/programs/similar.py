@@ -65,9 +65,9 @@ def run(options):
 
 def run_texts(options):
     """Prints the lines of a file that are most similar to a text."""
-    from keras_gmlp.data.text.files import read_lines
     from keras_gmlp.inference import text as text_inference
     from keras_gmlp.inference.similarity import find_similar
+    from keras_gmlp.utils.text_files import read_lines
 
     rows = [found for found in enumerate(read_lines(options.data), 1) if found[1].strip()]
     if not rows:

@@ -163,21 +163,15 @@ def train_runs(options, runs):
 def prepare_text(options, settings):
     """Encodes the text files, once."""
     from keras_gmlp.data.text.corpus import prepare_corpus
-    from keras_gmlp.data.text.tokenizer import Tokenizer
     from keras_gmlp.models.presets import TEXT_PRESETS, lookup
 
     known = Path(settings.prepared, "tokenizer.json")
     how = {"lowercase": not options.cased, "strip_accents": options.strip_accents}
-    asked = (options.cased or options.strip_accents) and known.exists()
-    if asked and not Tokenizer.load(known).has_steps(**how):
-        raise ValueError(
-            f"{known}: is another tokenizer; choose another folder, or leave out --cased and "
-            "--strip-accents to take it."
-        )
     tokenizer = options.tokenizer or options.vocabulary_size
     if tokenizer is None:
+        is_new = options.cased or options.strip_accents or not known.exists()
         usual = lookup(settings.model, TEXT_PRESETS)[1]["vocabulary_size"]
-        tokenizer = known if known.exists() else usual
+        tokenizer = usual if is_new else known
     prepare_corpus(options.text, tokenizer, settings.prepared, valid=options.valid, **how)
 
 

@@ -15,14 +15,14 @@ def main(arguments=None):
     from keras_gmlp.runs.run import train_run
     from keras_gmlp.runs.settings import RunSettings
     from keras_gmlp.utils.environment import keep_freed_memory
-    from keras_gmlp.utils.errors import join_words
+    from keras_gmlp.utils.errors import first_line
 
     keep_freed_memory()
     (text,) = sys.argv[1:] if arguments is None else arguments
     try:
         train_run(RunSettings(**json.loads(text)), export=False, verbose=0)
     except (ValueError, TypeError, RuntimeError, OSError, ImportError) as error:
-        sys.exit(join_words(error))
+        sys.exit(first_line(error, 1000))
 
 
 def stop_with_parent():

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from keras_gmlp.runs.settings import RunSettings
 from keras_gmlp.utils.environment import keep_freed_memory
-from keras_gmlp.utils.errors import OneLineParser, cut, describe_failure, join_words
+from keras_gmlp.utils.errors import OneLineParser, first_line
 from keras_gmlp.utils.files import parse_json, require_output, write_json
 
 LEAST = 20.0  # seconds left for which no further run starts
@@ -43,7 +43,7 @@ def read_plan(path):
             runs.append(RunSettings(**entry))
             runs[-1].check()
         except Exception as error:  # a value of any type raises what the first use of it raises
-            raise ValueError(f"{path}, run {number}: {cut(join_words(error))}") from None
+            raise ValueError(f"{path}, run {number}: {first_line(error, 1000)}") from None
     return runs
 
 
@@ -70,7 +70,7 @@ def work(runs, seconds, report=None, verbose=2):
         except TimeLimitError as error:
             results[run.out] = {"state": str(error)}
         except Exception as error:  # the next run may work
-            results[run.out] = {"state": f"failed: {cut(join_words(error))}"}
+            results[run.out] = {"state": f"failed: {first_line(error, 1000)}"}
         say(f"{run.out}: {json.dumps(results[run.out])}")
         if report:
             write_json(report, results)
@@ -94,7 +94,7 @@ def main(arguments=None):
         if options.report:
             require_output(options.report, options.plan, option="--report")
     except (ValueError, OSError) as error:
-        parser.error(describe_failure(error))
+        parser.error(first_line(error, 1000))
     keep_freed_memory()
     try:
         results = work(runs, options.seconds, options.report)
@@ -102,7 +102,7 @@ def main(arguments=None):
         print("\nqueue: stopped; the same command resumes.", file=sys.stderr)
         return 130
     except OSError as error:
-        print(f"queue: {describe_failure(error)}", file=sys.stderr)
+        print(f"queue: {first_line(error)}", file=sys.stderr)
         return 1
     return 0 if all(result["state"] == "complete" for result in results.values()) else 1
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 
 from keras_gmlp.data.text.corpus import PreparedCorpus, build_corpus
-from keras_gmlp.data.text.files import read_lines
 from keras_gmlp.tasks.confidence import Confidence
 from keras_gmlp.tasks.scores import rank_classes, round_scores
 from keras_gmlp.tasks.task import CHECKED
@@ -18,6 +17,7 @@ from keras_gmlp.tasks.text_task import TOGETHER, TextTask, check_count, draw_pla
 from keras_gmlp.utils.errors import check_top, printable
 from keras_gmlp.utils.files import missing_file
 from keras_gmlp.utils.progress import ProgressBar
+from keras_gmlp.utils.text_files import read_lines
 
 MASKS = 8  # places that a masked language model predicts in a call
 EVERY = 7  # words from one mask to the next in the check of an exported file

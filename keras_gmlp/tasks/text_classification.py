@@ -16,7 +16,7 @@ from keras_gmlp.utils.labels import show_labels
 
 @dataclasses.dataclass(frozen=True)
 class TextClassification(TextTask):
-    """Classifies the texts, or pairs of texts, of a `TokenizedText`.
+    """Classifies the texts, or pairs of texts, of a `TextData` with a tokenizer.
 
     Attributes:
         length: Tokens in a text, special ones included. Longer texts lose their end.
@@ -45,9 +45,7 @@ class TextClassification(TextTask):
 
     @classmethod
     def open_data(cls, tokenizer, source):
-        from keras_gmlp.data.text.sentence_batches import TokenizedText
-
-        return TokenizedText(open_texts(source), tokenizer)
+        return dataclasses.replace(open_texts(source), tokenizer=tokenizer)
 
     @classmethod
     def summarize_data(cls, data):

@@ -8,7 +8,6 @@ from pathlib import Path
 from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.tasks.confidence import Confidence
 from keras_gmlp.tasks.registry import TEXT_TASKS, find_task
-from keras_gmlp.utils.errors import check_text
 
 
 class NoMaskError(ValueError):
@@ -104,8 +103,7 @@ class TextModel:
 
     def encode(self, text, pair=None):
         """Returns the `Encoding` of a text at the model's length; warns if it was cut."""
-        texts = [check_text(part) for part in (text, *([] if pair is None else [pair]))]
-        encoding = self.tokenizer.encode(*texts, length=self.length)
+        encoding = self.tokenizer.encode(text, pair, self.length)
         if encoding.cut:
             self.warn(
                 f"the text has {self.length + encoding.cut} tokens, the model takes {self.length}; "

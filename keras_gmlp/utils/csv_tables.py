@@ -1,11 +1,12 @@
 """CSV and TSV files."""
 
 import csv
-import io
+import itertools
 
-from keras_gmlp.utils.errors import printable, refuse_nul
+from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.files import atomic_write
 from keras_gmlp.utils.inputs import TABLES
+from keras_gmlp.utils.text_files import read_lines
 
 
 def write_table(path, rows, lineterminator="\n"):
@@ -29,33 +30,26 @@ def write_dicts(path, columns, rows):
 
 def read_rows(path):
     """Reads the rows of a CSV or TSV file: column names, and for each row its line and a dict."""
-    content, delimiter = read_text(path), TABLES[path.suffix.lower()]
-    is_tsv = delimiter == "\t"  # its quotes are part of a text, unless they enclose it
-    if not is_tsv:  # spreadsheets write semicolons where the comma is the decimal sign, or tabs
-        delimiter = max(",;\t", key=content.partition("\n")[0].count)
-    quoting = csv.QUOTE_NONE if is_tsv else csv.QUOTE_MINIMAL
-    form = {"quoting": quoting, "strict": True, "skipinitialspace": True}
-    limit, line, rows = csv.field_size_limit(2**31 - 1), 1, []
+    delimiter, lines = TABLES[path.suffix.lower()], read_lines(path, keep_ends=True)
+    form = {"quoting": csv.QUOTE_NONE, "skipinitialspace": True}  # quotes in a TSV are text
+    if delimiter != "\t":  # spreadsheets write semicolons where the comma is the decimal sign
+        head = next(lines, "")
+        delimiter, lines = max(",;\t", key=head.count), itertools.chain([head], lines)
+        form |= {"quoting": csv.QUOTE_MINIMAL, "strict": True}
+    reader, rows, line = csv.reader(lines, delimiter=delimiter, **form), [], 1
+    limit = csv.field_size_limit(2**31 - 1)
     try:
-        reader = csv.reader(io.StringIO(content, newline=""), delimiter=delimiter, **form)
         for values in reader:
             if values:
-                values = map(_unquoted, values) if is_tsv else values
-                rows.append((f"line {reader.line_num}", list(values)))
+                rows.append((f"line {reader.line_num}", values))
             line = reader.line_num + 1
     except csv.Error as error:
         raise ValueError(
-            f"{path}, line {line}: a quote without its other half ({error}). Close it, or write a "
-            "quote inside a text twice, in quotes."
+            f"{path}, line {line}: {error}; is a quote without its other half?"
         ) from None
     finally:
         csv.field_size_limit(limit)
     names = [name.strip() for name in rows.pop(0)[1]] if rows else []
-    repeated = [name for place, name in enumerate(names) if name and name in names[:place]]
-    if repeated:
-        raise ValueError(
-            f"{path}: the column {printable(repeated[0])} is there twice; rename or remove one."
-        )
     for place, values in rows:
         if len(values) != len(names):
             raise ValueError(
@@ -82,34 +76,3 @@ def as_plain_cell(value):
         except ValueError:
             return f"'{text}"
     return value
-
-
-def read_text(path):
-    """Returns the text of a UTF-8 file."""
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        raise ValueError(f"{path}: a device or a pipe, which may be endless; give a file.")
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise ValueError(f"{path}: cannot be read ({error.strerror}).") from None
-    return decode_text(content, path)
-
-
-def decode_text(content, place):
-    """Returns the text of a file's bytes in UTF-8."""
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise ValueError(
-            f"{place}: not UTF-8 in line {line} (byte 0x{content[error.start]:02x}); save it as "
-            "UTF-8."
-        ) from None
-    refuse_nul(text, place)
-    return text
-
-
-def _unquoted(value):
-    inner = value[1:-1].replace('""', "")
-    enclosed = len(value) > 1 and value[0] == value[-1] == '"' and '"' not in inner
-    return value[1:-1].replace('""', '"') if enclosed else value

@@ -31,14 +31,8 @@ def warn(text):
 
 
 @contextlib.contextmanager
-def one_line_warnings(name, write=None):
-    """Prints each `DataWarning` once, as one line that begins with the program's name.
-
-    Args:
-        name: The program's name.
-        write: Function that returns a warning as one line; its words if left out.
-    """
-    write = write or (lambda message: cut(printable(join_words(message))))
+def one_line_warnings(name, write):
+    """Prints each `DataWarning` once, as `write` returns it, after the program's name."""
     usual, printed = warnings.showwarning, set()
 
     def show(message, category, *others, **more):
@@ -95,29 +89,6 @@ def is_of_tensorflow(error):
     return errors is not None and isinstance(error, errors.OpError)
 
 
-def check_text(text, place="the text"):
-    r"""Returns a text; half a character, as JSON's `\ud83d` alone, raises an error with a place."""
-    if not isinstance(text, str):
-        raise ValueError(f"expected text; received {type(text).__name__}.")
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(
-            f"{place} is not UTF-8 at character {error.start:,}; convert it to UTF-8."
-        ) from None
-    return text
-
-
-def refuse_nul(text, place, line=1):
-    """Raises a `ValueError` if a text, which starts in a line of a file, has a NUL."""
-    if "\0" in text:
-        line += text.count("\n", 0, text.index("\0"))
-        raise ValueError(
-            f"{place}: a NUL character in line {line:,}, which no text has. Save UTF-16 as "
-            "UTF-8, or remove the character."
-        )
-
-
 def names_path(action):
     """Returns whether the help of an argument calls it a path."""
     return bool(PATHS & set(re.findall("[A-Z]+", str(action.metavar))))
@@ -135,14 +106,10 @@ class OneLineParser(argparse.ArgumentParser):
         for action in self._actions:
             value = getattr(options, action.dest, None)
             given = value if isinstance(value, list) else [value]
-            if "" in given and self.requires_value(action):
+            if "" in given and names_path(action):
                 name = (action.option_strings or [action.metavar])[0]
                 self.error(f"{name} is empty; expected a value (is a variable of the shell unset?)")
         return options, rest
-
-    def requires_value(self, action):
-        """Returns whether an argument must not be empty: all without an option, and paths."""
-        return not action.option_strings or names_path(action)
 
     def error(self, message):
         unknown = re.match(r"unrecognized arguments: (?:.*? )?(--[\w-]+)", message)
@@ -165,23 +132,10 @@ def is_out_of_memory(error):
     return isinstance(error, MemoryError) or bool(_OUT_OF_MEMORY.search(str(error)))
 
 
-def first_line(error):
-    """Returns the first line of an error's text, at most 200 characters."""
+def first_line(error, most=200):
+    """Returns the first line of an error's text, cut; the name of its class if it has no text."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
-    return shortened(lines[0], 200)
-
-
-def join_words(error):
-    """Returns an error's text on one line, or the name of its class if it has none."""
-    return " ".join(str(error).split()) or type(error).__name__
-
-
-def describe_failure(error):
-    """Returns the first line of an error's text; of a system error, the path and the reason."""
-    if not isinstance(error, OSError) or not error.strerror:
-        return first_line(error)
-    place = f"{error.filename}: " if error.filename else ""
-    return cut(printable(f"{place}{error.strerror}."))
+    return shortened(lines[0], most)
 
 
 def printable(text):
@@ -199,7 +153,8 @@ def require_one_of(name, value, choices):
     """Raises a `ValueError` if the value of an argument is not among its choices."""
     if value not in list(choices):
         known = ", ".join(map(str, choices))
-        raise ValueError(f"{name} must be one of {known}; received {value!r}.")
+        near = did_you_mean(value, list(map(str, choices)))
+        raise ValueError(f"{name} must be one of {known}; received {value!r}.{near}")
 
 
 def find_near(name, known, most=1, cutoff=0.6):

@@ -65,38 +65,25 @@ def missing_file(name):
     return f"{name}: {why_missing(path)}.{did_you_mean(path.name, near, str)}"
 
 
-def require_space(directory, size, reserve=False):
-    """Raises an OSError if a disk lacks `size` bytes; to reserve them also finds quotas."""
+def require_space(directory, size):
+    """Raises an OSError if a disk lacks `size` bytes."""
     Path(directory).mkdir(parents=True, exist_ok=True)
     total, _, free = shutil.disk_usage(directory)
     if total and free < size:  # some file systems report 0
         raise OSError(
             errno.ENOSPC, f"no space left: {size:,} bytes needed, {free:,} free", str(directory)
         )
-    if reserve and hasattr(os, "posix_fallocate"):
-        import tempfile  # here, because few programs need it
-
-        with naming(directory, directory), tempfile.TemporaryFile(dir=directory) as file:
-            os.posix_fallocate(file.fileno(), 0, size)
 
 
 def require_output(output, *inputs, option="--out"):
     """Returns the path of an output; raises an error if it is an input or in an input folder."""
     # The next listing of a folder would take what is written into it for data.
-    place = Path(os.path.realpath(os.path.expanduser(output)))  # which takes circles of links
+    place = Path(os.path.realpath(os.path.expanduser(output)))
     for given in filter(None, inputs):
-        source = Path(os.path.expanduser(given))
-        if not os.path.exists(source):  # such as the name of a data set
-            continue
-        places = (place, *place.parents) if source.is_dir() else (place,)
-        # Of `os`, which takes names that are too long for a file; writing then says so.
-        met = next((p for p in places if os.path.exists(p) and p.samefile(source)), None)
-        if met is not None:
-            found = f"{'is' if met == place else 'is in'} {printable(given)}"
-            if os.path.normpath(output) == os.path.normpath(given):
-                found = "is among the inputs, and would be written over"
-            wanted = "another path" if met == place else "a path outside of it"
-            raise ValueError(f"{printable(output)} {found}; give {option} {wanted}.")
+        source = Path(os.path.realpath(os.path.expanduser(given)))
+        if source.exists() and (place == source or (source.is_dir() and source in place.parents)):
+            found = f"{printable(output)}: is {printable(given)}, or in it, which is an input"
+            raise ValueError(f"{found}; give {option} another path.")
     return Path(output)
 
 
@@ -211,34 +198,24 @@ def read_json(path, default=None):
     return parse_json(path.read_bytes(), path)
 
 
-def parse_json(text, place, **options):
+def parse_json(text, place):
     """Returns the value in a text, or bytes in UTF-8; an error of one line starts with a place."""
     try:
-        return json.loads(text, **options)
-    except RecursionError:
-        reason = "nested too deeply"
-    except json.JSONDecodeError as error:
-        line = f"line {error.lineno}, " if "\n" in error.doc.strip() else ""
-        reason = f"{error.msg}: {line}column {error.colno}"
-    except ValueError as error:  # of bytes that are no text, or a number of thousands of digits
-        reason = first_line(error)
-    raise ValueError(f"{printable(place)}: damaged or not JSON ({reason}).")
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(
+            f"{printable(place)}: damaged or not JSON ({first_line(error)})."
+        ) from None
 
 
 def load_array(path, remedy, **options):
-    """Returns the array in a .npy file; NumPy raises errors of many types for a damaged one."""
+    """Returns the array in a .npy file."""
     import numpy as np
 
     try:
         return np.load(path, allow_pickle=False, **options)
-    except FileNotFoundError:
-        raise ValueError(f"{path}: no such file; {remedy}.") from None
-    except MemoryError:
-        raise
-    except OSError as error:  # no permission, a folder, a failing disk
-        raise OSError(error.errno, error.strerror, str(path)) from None
-    except Exception:
-        raise ValueError(f"{path}: damaged or truncated; {remedy}.") from None
+    except (ValueError, EOFError) as error:
+        raise ValueError(f"{path}: damaged ({first_line(error)}); {remedy}.") from None
 
 
 def require_bounded(path, expansion=1):

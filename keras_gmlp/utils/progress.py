@@ -10,40 +10,12 @@ PATIENCE = 3.0  # seconds of work before a bar appears
 WIDTH = 30  # of a bar, in characters
 
 
-class StatusLine:
-    """A line on standard error that shows the state of long work on a terminal."""
-
-    def __init__(self, log=False):
-        self.log = log  # whether to print each state on a new line if there is no terminal
-        self.width = 0
-
-    def show(self, text):
-        """Replaces the last state."""
-        if not sys.stderr.isatty():
-            if self.log:
-                self.say(text)
-            return
-        text = text[: shutil.get_terminal_size().columns - 1]
-        print("\r" + text.ljust(self.width), end="", file=sys.stderr, flush=True)
-        self.width = len(text)
-
-    def say(self, text):
-        """Prints a line that is not overwritten."""
-        self.clear()
-        print(text, file=sys.stderr, flush=True)
-
-    def clear(self):
-        if self.width:
-            print("\r" + " " * self.width + "\r", end="", file=sys.stderr, flush=True)
-        self.width = 0
-
-
 class ProgressBar:
-    """A bar on standard error for work that takes longer than a few seconds; a context manager."""
+    """A line on standard error for the state of long work, on a terminal; a context manager."""
 
-    def __init__(self, job, total, patience=PATIENCE):
-        self.job, self.total = job, total
-        self.line, self.shown = StatusLine(), time.monotonic() + patience
+    def __init__(self, job="", total=0, patience=PATIENCE):
+        self.job, self.total, self.width = job, total, 0
+        self.shown = time.monotonic() + patience
 
     def show(self, done):
         """Shows how many items are done, at most five times per second."""
@@ -52,13 +24,31 @@ class ProgressBar:
             return
         self.shown = now + 0.2
         bar = "#" * (WIDTH * done // self.total)
-        self.line.show(f"{self.job} [{bar:.<{WIDTH}}] {done:,} of {self.total:,}")
+        self.write(f"{self.job} [{bar:.<{WIDTH}}] {done:,} of {self.total:,}")
+
+    def write(self, text):
+        """Replaces the line by a text."""
+        if sys.stderr.isatty():
+            text = text[: shutil.get_terminal_size().columns - 1]
+            print("\r" + text.ljust(self.width), end="", file=sys.stderr, flush=True)
+            self.width = len(text)
+
+    def say(self, text):
+        """Prints a line that is not overwritten."""
+        self.clear()
+        print(text, file=sys.stderr, flush=True)
+
+    def clear(self):
+        """Leaves an empty line."""
+        if self.width:
+            print("\r" + " " * self.width + "\r", end="", file=sys.stderr, flush=True)
+        self.width = 0
 
     def __enter__(self):
         return self
 
     def __exit__(self, *error):
-        self.line.clear()
+        self.clear()
 
 
 def map_in_threads(function, items, job):

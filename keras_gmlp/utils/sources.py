@@ -1,6 +1,5 @@
 """`find_model`: where a model is and of which kind, by a name, a path or a name on the hub."""
 
-import os
 from pathlib import Path
 
 from keras_gmlp.utils.errors import first_of
@@ -57,20 +56,11 @@ def find_model(source, kinds=KINDS):
         if not path.exists():
             missing = why_missing(path, "model file or folder")
             raise ValueError(f"{path}: {missing}; {wanted}.{suggest_shipped(source)}")
-        require_readable(path)
         found = _list_models(path)
     for kind in kinds:
         if kind in found:
             return found[kind], kind
     raise ValueError(f"{path}: {_explain(path, found)}; {wanted}.")
-
-
-def require_readable(path):
-    """Raises a `ValueError` that is clearer than what a runtime reports."""
-    if not (path.is_file() or path.is_dir()):  # reading a pipe would block
-        raise ValueError(f"{path}: neither a file nor a folder.")
-    if not os.access(path, os.R_OK):
-        raise ValueError(f"{path}: no permission to read it.")
 
 
 def find_suffix(path):

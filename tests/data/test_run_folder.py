@@ -267,7 +267,7 @@ def test_texts_that_came_later_are_in_no_split(tmp_path, monkeypatch):
     os.rename("texts.csv", "renamed.csv")
     source, own = Run("run").texts("renamed.csv")
     assert own
-    with mock.patch.object(chosen_splits, "read_texts", side_effect=AssertionError):
+    with mock.patch.object(chosen_splits, "read_all_rows", side_effect=AssertionError):
         open_texts(source)  # which are read once
     for split in ("train", "validation", "test"):
         assert set(choose_texts(source, split)[0].texts) == set(getattr(data, split).texts)

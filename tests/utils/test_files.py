@@ -15,7 +15,7 @@ from keras_gmlp.utils.files import (
 )
 
 
-@pytest.mark.parametrize("name", ["a.txt", "000003.weights.h5", ".hidden.png", "a"])
+@pytest.mark.parametrize("name", ["000003.weights.h5", ".hidden.png"])
 @pytest.mark.parametrize("old", [None, "old"])
 def test_file_appears_or_is_replaced_at_the_end(tmp_path, name, old):
     path = tmp_path / "a" / "b" / name
@@ -93,7 +93,7 @@ def write_and_fail(write, path, error):
 
 
 @pytest.mark.parametrize("write", [atomic_write, atomic_folder])
-@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, FileNotFoundError])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, FileNotFoundError])
 @pytest.mark.parametrize("old", [None, "old"])
 def test_error_leaves_the_old_one_and_nothing_else(tmp_path, write, error, old):
     path = tmp_path / "a"

@@ -6,25 +6,18 @@ import time
 import pytest
 
 from keras_gmlp.utils import progress
-from keras_gmlp.utils.progress import ProgressBar, StatusLine, map_in_threads
+from keras_gmlp.utils.progress import ProgressBar, map_in_threads
 
 
 def test_a_state_takes_the_place_of_the_last_one(monkeypatch, capsys):
+    line = ProgressBar()
+    line.write("1 of 3 runs")  # elsewhere than on a terminal it is left out
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "10")
-    line = StatusLine()
-    line.show("1 of 3 runs, of which none")  # as wide as the terminal takes
-    line.show("2 of 3")
+    line.write("1 of 3 runs, of which none")  # as wide as the terminal takes
+    line.write("2 of 3")
     line.say("done")
     assert capsys.readouterr().err == "\r1 of 3 ru" + "\r2 of 3   " + "\r      \rdone\n"
-
-
-def test_elsewhere_states_are_lines_or_left_out(capsys):
-    for log, expected in [(True, "1 of 3\ndone\n"), (False, "done\n")]:
-        line = StatusLine(log)
-        line.show("1 of 3")
-        line.say("done")
-        assert capsys.readouterr().err == expected
 
 
 def test_bar_of_long_work_grows_and_leaves_an_empty_line(monkeypatch, capsys):

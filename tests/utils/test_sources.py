@@ -1,7 +1,5 @@
 """What the source of a model is."""
 
-import os
-
 import pytest
 from refused import refused
 
@@ -52,13 +50,11 @@ def test_a_run_stands_for_what_the_caller_prefers(run):
 
 def test_sources_of_other_kinds_are_named(tmp_path, run):
     (tmp_path / "notes.txt").touch()
-    os.mkfifo(tmp_path / "pipe")
     for source, kinds, reason in (
         (run / "model.onnx", TRAINABLE, r"\.keras"),
         (run / "model.onnx", ("run",), "folder of a run"),
         ("hf-hub:a/b", tuple(FILES), "weights.load"),
         (tmp_path / "notes.txt", KINDS, "unknown"),
-        (tmp_path / "pipe", KINDS, "neither"),
         (tmp_path / "none", KINDS, "no such"),
         ("", KINDS, "empty"),
         (tmp_path / "runs", KINDS, "mine"),

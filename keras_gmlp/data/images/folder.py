@@ -115,7 +115,7 @@ def _list_classes(root):
 def find_splits(root):
     """Returns the folders of training and held-out images by split; empty without both."""
     paths = [root / name for name in list_folders(root)]
-    splits = inputs.find_splits(root, paths, list_folders)
+    splits = inputs.find_splits(root, paths)
     return splits if len(splits) > 1 else {}
 
 

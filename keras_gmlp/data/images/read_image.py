@@ -22,7 +22,7 @@ from keras_gmlp.data.images.resizing import (
     require_fit,
 )
 from keras_gmlp.utils.environment import is_installed
-from keras_gmlp.utils.errors import join_words, printable, require_one_of
+from keras_gmlp.utils.errors import first_line, printable, require_one_of
 
 # Pillow's modules. Others may run programs (EPS).
 PLUGINS = ("Png", "Jpeg", "WebP", "Avif", "Gif", "Bmp", "Tiff", "Ppm")
@@ -130,8 +130,7 @@ def explain_failure(error):
     for kind, reason in reasons.items():
         if isinstance(error, kind):
             return reason
-    reason = join_words(error)
-    return f"damaged or truncated image ({printable(reason)})."  # of many types
+    return f"damaged or truncated image ({printable(first_line(error))})."  # of many types
 
 
 def _open_source(source, stack):

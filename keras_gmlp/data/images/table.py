@@ -9,7 +9,7 @@ from keras_gmlp.data.images.label_sets import find_rarest
 from keras_gmlp.utils.csv_tables import find_column, read_rows
 from keras_gmlp.utils.errors import first_of, printable
 from keras_gmlp.utils.files import why_missing
-from keras_gmlp.utils.inputs import TABLES, is_address, name_column_roles, read_split
+from keras_gmlp.utils.inputs import TABLES, is_address, name_roles, read_split
 from keras_gmlp.utils.labels import check_labels, clean_value
 
 SEVERAL = "|"  # between several labels
@@ -144,8 +144,7 @@ def _check_splits(path, rows):
             f"{row.place}: split is empty, but other rows have one; expected train, test or "
             "validation in all rows or in none."
         )
-    otherwise = "Without the column split every fifth image is held out."
-    return name_column_roles(splits, path, "images", otherwise)
+    return name_roles(splits, path)
 
 
 def _class_names(path, rows):

@@ -6,14 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
+from keras_gmlp.data.text.labelled_files import read_all_rows
 from keras_gmlp.data.text.labelled_texts import (
     TextData,
     TextSplit,
-    find_parts,
     hold_out,
     load_text,
-    read_alike,
-    read_texts,
+    number_rows,
     sort_classes,
 )
 
@@ -22,8 +21,7 @@ SPLITS = ("test", "train", "validation", "all")
 
 def name_columns(column=None, label=None, test=None):
     """Returns options of the programs as arguments of `load_text`, a dict of those that are set."""
-    text = column[0] if column and len(column) == 1 else column
-    columns = {"text": text or None, "label": label, "test": test}
+    columns = {"text": column or None, "label": label, "test": test}
     return {name: value for name, value in columns.items() if value is not None}
 
 
@@ -47,21 +45,6 @@ class TextSource:
         """Returns what `load_text` reads."""
         return load_text(self.name, data_dir=self.data_dir, **(self.columns or {}))
 
-    def decide(self, split):
-        """Returns the split to evaluate on, or the default of one's own data."""
-        if split not in (None, *SPLITS):
-            raise ValueError(f"split is {split!r}; expected {', '.join(SPLITS)}.")
-        if split is not None:
-            return split
-        marked = "test" in (self.columns or {}) or self.held_out or self.roles is not None
-        return "test" if marked or not self.path.exists() or all(find_parts(self.path)) else "all"
-
-    def require(self, samples, split):
-        """Returns the samples of a split, if there are some."""
-        if len(samples):
-            return samples
-        raise ValueError(f"{self.name}: the split {split} is empty; give another one (--split).")
-
 
 def open_texts(source):
     """Returns a `TextData`, with parts of the training texts for testing if asked."""
@@ -82,33 +65,30 @@ def open_texts(source):
 
 
 def choose_texts(source, split=None):
-    """Returns the texts to evaluate a classifier on, the names of their classes and the split."""
-    asked, split = split, source.decide(split)
-    if split == "all" and source.path.exists():
+    """Returns the texts to evaluate a classifier on, the names of their classes and the split.
+
+    Without a split, these are the test texts, or all texts of a file that marks none for testing.
+    """
+    if split not in (None, *SPLITS):
+        raise ValueError(f"split is {split!r}; expected {', '.join(SPLITS)}.")
+    marked = (source.columns or {}).get("test") or source.held_out or source.roles is not None
+    if source.path.exists() and (split == "all" or (split is None and not marked)):
         texts, names, divided = read_all(source)
-        if asked is not None or not divided:
-            return source.require(texts, split), names, split
-        split = "test"  # of a table with test texts
+        if split or not divided:
+            return texts, names, "all"
     data = source.load() if split == "all" else open_texts(source)
+    split = split or "test"
     parts = [data.train, data.test] if split == "all" else [getattr(data, split)]
-    if parts == [None]:
-        raise ValueError(f"{source.name}: no validation texts; train with --validation 0.1.")
+    if not any(parts):
+        raise ValueError(f"{source.name}: has no texts of the split {split}; see --split.")
     texts = [text for part in parts for text in part.texts]
-    found = TextSplit(texts, np.concatenate([part.labels for part in parts]))
-    return source.require(found, split), data.labels, split
+    return TextSplit(texts, np.concatenate([p.labels for p in parts])), data.labels, split
 
 
 def read_all(source):
     """Returns all texts, the names of their classes, and whether the file or folder has splits."""
     if source.read is not None:
         return source.read
-    named = dict(source.columns or {})
-    test = named.pop("test", None)
-    first, second = (source.path, test) if test else find_parts(source.path, report=True)
-    parts = [read_texts(first, **named)]
-    parts += [read_alike(parts[0], Path(os.path.expanduser(second)), **named)] if second else []
-    texts = [text for part in parts for text in part.texts]
-    labels = [label for part in parts for label in part.labels]
-    names = sort_classes(labels)
-    index = {name: place for place, name in enumerate(names)}
-    return TextSplit(texts, [index[label] for label in labels]), tuple(names), parts[0].divided
+    rows = read_all_rows(source.path, **(source.columns or {}))
+    names = sort_classes(row.label for row in rows)
+    return number_rows(rows, names), tuple(names), len({row.split for row in rows}) > 1

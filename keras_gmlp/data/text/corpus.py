@@ -6,12 +6,11 @@ tokenizer.json and the tokens; training opens it without reading the text again.
 
 import dataclasses
 import hashlib
+import itertools
 from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.data.text.encode_files import encode_files
-from keras_gmlp.data.text.files import find_files, read_lines
 from keras_gmlp.data.text.tokenizer import Tokenizer, describe_unknown
 from keras_gmlp.data.text.wordpiece import MAX_SIZE
 from keras_gmlp.utils.files import (
@@ -23,9 +22,11 @@ from keras_gmlp.utils.files import (
     remove_leftovers,
     write_json,
 )
-from keras_gmlp.utils.progress import StatusLine
+from keras_gmlp.utils.progress import ProgressBar
+from keras_gmlp.utils.text_files import find_files, read_lines
 
 FORMAT = 1  # of the stored corpus; part of its name
+LINES = 256  # encoded together
 TRAINING_CHARACTERS = 20_000_000  # of text, for the tokenizer
 DISTINCT = 3_000_000  # of them in different words: each takes the trainer 80 bytes
 RECORD = "prepared.json"
@@ -42,7 +43,7 @@ class Corpus:
         tokens: uint16 `(tokens,)`: the documents one after another, `[SEP]` between paragraphs.
         starts: int64 `(documents + 1,)`: where each document starts, and where the last one ends.
         info: Dict: `tokenizer` (its hash), `vocabulary_size`, `special_ids`, and the numbers of
-            `tokens`, `documents`, `words`, `characters` and `unknown` tokens.
+            `tokens`, `documents`, `words` and `unknown` tokens.
 
     Raises:
         ValueError: If the folder has no corpus, or a damaged one. One line.
@@ -57,23 +58,9 @@ class Corpus:
         tokens = load_array(self.folder / "tokens.npy", remedy, mmap_mode="r")
         self.tokens = np.asarray(tokens)  # NumPy's memmap is slower to index
         self.starts = load_array(self.folder / "starts.npy", remedy)
-        if not self._is_whole():
-            raise ValueError(f"{folder}: damaged (its files differ); delete it and try again.")
-
-    def _is_whole(self):
-        """Returns whether the files are of the form that `encode_files` writes, and match."""
-        info, starts, tokens = self.info, self.starts, self.tokens
-        names = ("tokens", "documents", "words", "characters", "unknown", "vocabulary_size")
-        return (
-            isinstance(info, dict)
-            and all(type(info.get(name)) is int for name in names)
-            and (tokens.dtype, tokens.ndim, starts.dtype, starts.ndim) == ("uint16", 1, "int64", 1)
-            and 0 < len(tokens) == info["tokens"]
-            and len(starts) == info["documents"] + 1
-            and (starts[0], starts[-1]) == (0, len(tokens))
-            and bool(np.all(np.diff(starts) > 0))
-            and tokens.max() < info["vocabulary_size"]
-        )
+        sizes = len(self.tokens), len(self.starts) - 1, self.starts[-1]
+        if sizes != (self.info["tokens"], self.info["documents"], self.info["tokens"]):
+            raise ValueError(f"{folder}: damaged (its files differ); {remedy}.")
 
     def __len__(self):
         return len(self.tokens)
@@ -147,6 +134,60 @@ def build_corpus(files, tokenizer, folder, name="corpus"):
     return Corpus(place)
 
 
+def encode_files(paths, tokenizer, folder, job):
+    """Writes tokens.npy, starts.npy and corpus.json, which `Corpus` reads."""
+    starts, tokens, unknown, words = [0], 0, 0, 0
+    lines = _read_files(paths, job)
+    with open(folder / "tokens.npy", "wb") as file:
+        _write_header(file, 0)  # their number is known at the end only
+        while batch := list(itertools.islice(lines, LINES)):
+            new = []
+            for text, ids in zip(batch, tokenizer.encode_plain(batch), strict=True):
+                inside = tokens + len(new) > starts[-1]
+                if ids:
+                    new += [tokenizer.sep_id, *ids] if inside else ids
+                elif inside and not text.strip():
+                    starts.append(tokens + len(new))
+                words += len(text.split())
+            file.write(np.array(new, "uint16"))
+            tokens += len(new)
+            unknown += new.count(tokenizer.unk_id)
+        file.seek(0)
+        _write_header(file, tokens)
+    if not tokens:
+        raise ValueError(f"{', '.join(map(str, paths))}: no text; expected a paragraph a line.")
+    if tokens > starts[-1]:
+        starts.append(tokens)
+    np.save(folder / "starts.npy", np.array(starts, "int64"))
+    info = {
+        "tokenizer": tokenizer.hash,
+        "vocabulary_size": tokenizer.size,
+        "special_ids": list(tokenizer.special_ids),
+        "tokens": tokens,
+        "documents": len(starts) - 1,
+        "words": words,
+        "unknown": unknown,
+        "files": [path.name for path in paths],
+    }
+    write_json(folder / "corpus.json", info)
+
+
+def _read_files(paths, job):
+    """Yields the lines of all files, a blank line after each file, and shows a bar."""
+    sizes = [path.stat().st_size for path in paths]
+    with ProgressBar(job, max(sum(sizes), 1)) as bar:
+        for number, path in enumerate(paths):
+            before = sum(sizes[:number])
+            yield from read_lines(path, lambda done, before=before: bar.show(before + done))
+            yield ""
+
+
+def _write_header(file, tokens):
+    # NumPy leaves room for a larger number: all headers are equally long.
+    header = {"descr": "<u2", "fortran_order": False, "shape": (tokens,)}
+    np.lib.format.write_array_header_1_0(file, header)
+
+
 @dataclasses.dataclass(frozen=True)
 class PreparedCorpus:
     """A tokenizer with the corpora that it encoded; `open` finds them in their folder.
@@ -167,14 +208,14 @@ class PreparedCorpus:
     def open(cls, folder):
         """Opens what `prepare_corpus` wrote into a folder."""
         folder = Path(folder)
-        record = _read_record(folder)
-        if not record.get("train"):
+        record = read_json(folder / RECORD)
+        if record is None:
             raise ValueError(f"{folder}: not a prepared corpus; {WRITE_ONE}")
         tokenizer = Tokenizer.load(folder / "tokenizer.json")
-        names = record["train"], record.get("valid")
+        names = record["train"], record["valid"]
         corpora = [name and Corpus(folder / name) for name in names]
         for corpus in filter(None, corpora):
-            if corpus.info.get("tokenizer") != tokenizer.hash:
+            if corpus.info["tokenizer"] != tokenizer.hash:
                 raise ValueError(
                     f"{corpus.folder}: another tokenizer encoded it than {folder}/tokenizer.json; "
                     "prepare it in a new folder."
@@ -204,19 +245,14 @@ def prepare_corpus(files, tokenizer, folder, valid=None, lowercase=True, strip_a
     folder, paths = Path(folder), find_files(files)
     valid = valid and find_files(valid)
     with directory_lock(folder):
-        record = _read_record(folder)
+        stored, learned = folder / "tokenizer.json", None  # models may depend on it
         if isinstance(tokenizer, int):
             text = _hash(map(hash_file, paths))
             learned = [tokenizer, lowercase, TRAINING_CHARACTERS, text, strip_accents]
-            if record.get("learned") == learned:
-                tokenizer = Tokenizer.load(folder / "tokenizer.json")
-            else:
-                tokenizer = _learn(paths, tokenizer, lowercase, strip_accents)
-        else:
-            learned = None
-            if not isinstance(tokenizer, Tokenizer):
-                tokenizer = Tokenizer.load(tokenizer)
-        stored = folder / "tokenizer.json"  # models may depend on it
+            known = read_json(folder / RECORD, {}).get("learned") == learned
+            tokenizer = stored if known else _learn(paths, tokenizer, lowercase, strip_accents)
+        if not isinstance(tokenizer, Tokenizer):
+            tokenizer = Tokenizer.load(tokenizer)
         if stored.exists() and Tokenizer.load(stored).hash != tokenizer.hash:
             raise ValueError(f"{stored}: is another tokenizer; choose another folder or delete it.")
         # The validation text first, because it is short: a damaged one is then found at once.
@@ -230,36 +266,22 @@ def prepare_corpus(files, tokenizer, folder, valid=None, lowercase=True, strip_a
     return PreparedCorpus(tokenizer, train, held_out, folder.resolve().name)
 
 
-def _read_record(folder):
-    record = read_json(folder / RECORD, {})
-    if not (
-        isinstance(record, dict)
-        and isinstance(record.get("train", ""), str)
-        and isinstance(record.get("valid"), str | None)
-    ):
-        raise ValueError(f"{folder / RECORD}: damaged; delete {folder} and prepare it again.")
-    return record
-
-
 def _learn(paths, size, lowercase, strip_accents):
-    line, lines, words, distinct = StatusLine(), [], set(), 0
-    line.show("tokenizer: reading")
-    for number, path in enumerate(paths, 1):
-        room = TRAINING_CHARACTERS // len(paths)  # of every file, for what each is about
-        for text in read_lines(path):
-            lines.append(text)
-            room -= len(text) + 1  # the end of the line
-            new = set(text.split()) - words
-            words |= new
-            distinct += sum(map(len, new))
-            if room <= 0 or distinct > DISTINCT / 2 * (1 + number / len(paths)):
-                break
-    try:
-        return Tokenizer.train(
-            lines, size, lowercase, lambda text: line.show(f"tokenizer: {text}"), strip_accents
-        )
-    finally:
-        line.clear()
+    """Returns a new tokenizer of the start of each file."""
+    lines, words, distinct = [], set(), 0
+    with ProgressBar() as bar:
+        bar.write(f"tokenizer: learning {size:,} tokens")
+        for number, path in enumerate(paths, 1):
+            room = TRAINING_CHARACTERS // len(paths)  # of every file, for what each is about
+            for text in read_lines(path):
+                lines.append(text)
+                room -= len(text) + 1  # the end of the line
+                new = set(text.split()) - words
+                words |= new
+                distinct += sum(map(len, new))
+                if room <= 0 or distinct > DISTINCT / 2 * (1 + number / len(paths)):
+                    break
+        return Tokenizer.train(lines, size, lowercase, strip_accents)
 
 
 def _hash(texts):

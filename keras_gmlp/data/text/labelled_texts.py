@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import os
 from collections import Counter
 from pathlib import Path
@@ -10,25 +11,11 @@ import numpy as np
 
 from keras_gmlp.data import tfds
 from keras_gmlp.data.dividing import divide, divide_whole
-from keras_gmlp.data.text.labelled_files import (
-    SUFFIXES,
-    choose_columns,
-    read_folder,
-    read_table,
-    warn_outside,
-)
-from keras_gmlp.utils.errors import printable
+from keras_gmlp.data.text.labelled_files import SUFFIXES, choose_columns, read_all_rows
+from keras_gmlp.data.text.tokenizer import Tokenizer, encode_rows
+from keras_gmlp.utils.errors import printable, warn
 from keras_gmlp.utils.files import missing_file
-from keras_gmlp.utils.inputs import (
-    SPLITS,
-    find_splits,
-    list_suffix,
-    list_visible_files,
-    list_visible_folders,
-    read_split,
-    warn_left_out,
-    warn_of_nested,
-)
+from keras_gmlp.utils.inputs import SPLITS, name_roles, read_split
 from keras_gmlp.utils.labels import check_labels
 
 SHORT_NAMES = {name: f"glue/{name}" for name in ("cola", "mrpc", "qqp", "qnli", "rte", "sst2")}
@@ -64,7 +51,7 @@ class TextSplit:
         return TextSplit([self.texts[place] for place in places], self.labels[list(places)])
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class TextData:
     """Labelled texts, or pairs of texts, for training and testing.
 
@@ -74,6 +61,7 @@ class TextData:
         train, test: `TextSplit`.
         validation: `TextSplit` that training tests after each epoch, in place of `test`; `None`
             for none.
+        tokenizer: `Tokenizer` that encodes the texts for a model; `None` for none.
 
     Raises:
         ValueError: If `labels.txt` cannot hold a class name. One line.
@@ -84,6 +72,7 @@ class TextData:
     train: TextSplit
     test: TextSplit
     validation: TextSplit | None = None
+    tokenizer: Tokenizer | None = None
 
     def __post_init__(self):
         check_labels(self.labels, self.name)
@@ -92,6 +81,12 @@ class TextData:
     def pairs(self):
         """Whether the texts are pairs."""
         return self.train.pairs
+
+    @functools.cache  # noqa: B019 (a run holds one such object)
+    def encode(self, split, length):
+        """Returns the token ids, int32 `(texts, length)`, and the class indices of a split."""
+        part = getattr(self, split)
+        return encode_rows(self.tokenizer, part.texts, length)[0], part.labels
 
 
 def load_text(name, text=None, label=None, test=None, seed=0, data_dir=None):
@@ -103,8 +98,7 @@ def load_text(name, text=None, label=None, test=None, seed=0, data_dir=None):
             - a set in TensorFlow Datasets with a text, or two, and a class:
               `"glue/sst2"`, `"glue/mrpc"`, `"glue/cola"`, in short `"sst2"`. GLUE's test labels
               are not public; its validation split is the test split here.
-            - a `.csv`, `.tsv` or `.jsonl` file; see `read_table`. A column `split` with train and
-              test divides it.
+            - a `.csv`, `.tsv` or `.jsonl` file. A column `split` with train and test divides it.
             - a folder with one folder of `.txt` files for each class, or `train` and `test` (or
               `val`) folders or files of these kinds.
         text: Column of the texts, or two columns of pairs. Defaults to `"text"`, and of a prepared
@@ -123,28 +117,16 @@ def load_text(name, text=None, label=None, test=None, seed=0, data_dir=None):
             one class, or `labels.txt` cannot hold a class name. One line.
     """
     path = Path(os.path.expanduser(name))
-    if not str(name) or not path.exists():
-        classes, train, tested = _read_prepared(str(name), text, label, data_dir)
+    if path.exists():
+        rows = read_all_rows(path, text, label, test)
+        classes, train, tested = divide_rows(name, rows)
     else:
-        place, held_out = (path, test) if test else find_parts(path, report=True)
-        rows, tested = read_texts(place, text, label), None
-        if held_out:
-            if rows.divided:
-                raise ValueError(
-                    f"{place}: its column split names {', '.join(sorted(set(rows.splits)))}, and "
-                    f"{held_out} holds test texts, too. Leave these out, or rename the column."
-                )
-            tested = read_alike(rows, Path(os.path.expanduser(held_out)), text, label)
-            if "test" in (tested.splits or ()):
-                tested = tested.take("test")
-        elif rows.splits:
-            rows, tested = rows.divide(name)
-        classes, train, tested = _number_classes(name, rows, tested)
+        classes, train, tested = _read_prepared(str(name), text, label, data_dir)
     if tested is None:
         train, tested = map(train.take, divide(train.texts, train.labels, SHARE, seed))
     if tested.texts and tested.pairs != train.pairs:
         raise ValueError(f"{name}: pairs in one split and single texts in the other.")
-    return TextData(str(name), classes, train, tested)
+    return TextData(str(name), tuple(classes), train, tested)
 
 
 def hold_out(data, share=0.1, seed=0, whole=False):
@@ -174,43 +156,38 @@ def hold_out(data, share=0.1, seed=0, whole=False):
     return dataclasses.replace(data, train=data.train.take(kept), validation=data.train.take(cut))
 
 
-def find_parts(path, report=False):
-    """Returns the paths of training and test texts in a place; reports what may be wrong in it."""
-    if not path.is_dir():
-        return path, None
-    folders = list_visible_folders(path)
-    splits = find_splits(path, folders, list_visible_folders)
-    if splits and report:  # each split names what it leaves out itself
-        others = [folder for folder in folders if folder not in splits.values()]
-        outside = [file for each in others for file in list_visible_files(each)]
-        warn_outside(path, [*list_suffix(path, (".txt",)), *outside])
-    if not splits:
-        files = list_suffix(path, SUFFIXES)
-        splits = find_splits(path, files, lambda _: True)
-        if report and set(splits) == {"train"}:  # with test texts, other files may be of a contest
-            others = [file for file in files if file != splits["train"]]
-            warn_left_out(path, others, "whose names are not a split's")
-        if report and not splits:
-            warn_of_nested(path, folders, list_visible_folders)
-    return splits.get("train", path), splits.get("test")
+def divide_rows(name, rows):
+    """Returns the class names, the training texts, and the test texts or `None`."""
+    splits = {row.split for row in rows}
+    roles = {None: "train"} if splits == {None} else name_roles(splits, name)
+    parts = {role: [row for row in rows if row.split == split] for split, role in roles.items()}
+    if left_out := parts.pop("validation", None):
+        warn(
+            f"{printable(name)}: texts left out, of the split validation: {len(left_out):,}. "
+            "--validation holds out training texts."
+        )
+    counts = Counter(row.label for row in parts["train"])
+    classes = sort_classes(counts)
+    if len(classes) < 2:
+        raise ValueError(f"{name}: one class only, {classes[0]}; expected two or more.")
+    if unknown := {row.label for row in parts.get("test", ())} - set(classes):
+        raise ValueError(
+            f"{name}: the test texts have the class {min(unknown)}, the training texts do not; "
+            f"they have {', '.join(classes)}."
+        )
+    if "test" not in parts and min(counts.values()) < 2:
+        label = printable(min(counts, key=counts.get))
+        raise ValueError(
+            f"{name}: class {label} has one text; expected two or more, one of them for testing."
+        )
+    test = number_rows(parts["test"], classes) if "test" in parts else None
+    return classes, number_rows(parts["train"], classes), test
 
 
-def read_texts(path, text=None, label=None):
-    """Returns the `LabelledRows` of a file, or of a folder by class."""
-    if path.is_dir():
-        if text or label:
-            raise ValueError(f"{path}: a folder has no columns; leave text and label out.")
-        return read_folder(path)
-    if path.suffix.lower() not in SUFFIXES:
-        raise ValueError(f"{path}: expected a folder or a file in {', '.join(SUFFIXES)}.")
-    return read_table(path, text, label)
-
-
-def read_alike(rows, path, text=None, label=None):
-    """Returns the `LabelledRows` of test texts, from the columns of the training texts."""
-    if path.suffix.lower() in SUFFIXES and path.is_file():
-        text, label = text or rows.columns[0], label or rows.columns[1]
-    return read_texts(path, text=text, label=label)
+def number_rows(rows, classes):
+    """Returns the `TextSplit` of rows."""
+    index = {label: place for place, label in enumerate(classes)}
+    return TextSplit([row.text for row in rows], [index[row.label] for row in rows])
 
 
 def sort_classes(labels):
@@ -219,32 +196,6 @@ def sort_classes(labels):
     with contextlib.suppress(ValueError):  # not all are numbers
         classes.sort(key=float)
     return classes
-
-
-def _number_classes(name, rows, tested):
-    """Returns the classes of `LabelledRows`, and a `TextSplit` of them and of tested ones."""
-    classes = sort_classes(rows.labels)
-    if len(classes) < 2:
-        raise ValueError(
-            f"{name}: one class only, {classes[0]}; expected two or more to choose between."
-        )
-    if tested is not None and (unknown := sorted(set(tested.labels) - set(classes))):
-        raise ValueError(
-            f"{name}: the test texts have the class {unknown[0]}, the training texts do not; they "
-            f"have {', '.join(classes)}."
-        )
-    few = [label for label, count in Counter(rows.labels).items() if count < 2]
-    if tested is None and few:
-        raise ValueError(
-            f"{name}: class {printable(few[0])} has one text; expected two or more, one of them "
-            "for testing. Add texts or give a test file."
-        )
-    index = {label: place for place, label in enumerate(classes)}
-    train, test = (
-        part and TextSplit(part.texts, [index[label] for label in part.labels])
-        for part in (rows, tested)
-    )
-    return tuple(classes), train, test
 
 
 def _read_prepared(name, text, label, data_dir):
@@ -266,11 +217,12 @@ def _read_prepared(name, text, label, data_dir):
         )
         if of not in classes:
             raise ValueError(f"{name!r}: {of} is not a class; expected {', '.join(classes)}.")
-        chosen.extend((texts, of, tuple(classes[of].names)))
+        chosen.extend((texts, of, classes[of].names))
 
     builder = tfds.open_set(SHORT_NAMES.get(name, name), data_dir, "a file, nor a folder", check)
     texts, label, names = chosen
-    found = [(read_split(name, loose=True), name) for name in sorted(builder.info.splits)]
+    # Of MNLI, for example, the first word says it: validation_matched.
+    found = [(read_split(name.partition("_")[0]), name) for name in sorted(builder.info.splits)]
     held_out = [n for split in SPLITS if split != "train" for s, n in found if s == split]
     tested = tfds.choose_test(builder, held_out, label)
     train, test = (s and _read_split(builder, texts, label, s) for s in ("train", tested))

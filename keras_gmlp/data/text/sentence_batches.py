@@ -1,14 +1,11 @@
 """Labelled texts as token ids, and in batches for `fit`, without TensorFlow."""
 
-import dataclasses
 import functools
 
 import keras
 import numpy as np
 
 from keras_gmlp.data.batches.passes import Passes, make_generator
-from keras_gmlp.data.text.labelled_texts import TextData
-from keras_gmlp.data.text.tokenizer import Tokenizer, encode_rows
 
 
 class TextBatches(keras.utils.PyDataset):
@@ -18,7 +15,7 @@ class TextBatches(keras.utils.PyDataset):
     run gets the batches that it would have got:
 
     ```python
-    batches = TextBatches(*TokenizedText(data, tokenizer).encode("train", 64), 32, seed=0)
+    batches = TextBatches(*data.encode("train", 64), 32, seed=0)  # a `TextData` with a tokenizer
     batches.start = done * batches.pass_steps
     steps = batches.pass_steps
     model.fit(batches, steps_per_epoch=steps, epochs=3, initial_epoch=done, shuffle=False)
@@ -77,30 +74,3 @@ class TextBatches(keras.utils.PyDataset):
         rows = self._passes.take(place)
         length = self.lengths[self._kinds[rows].max()]
         return self.token_ids[rows, :length], self.targets[rows]
-
-
-def _those_of(field, *names):
-    """Returns a property for each name, which reads it from an object in a field."""
-    return (property(lambda self, n=n: getattr(getattr(self, field), n)) for n in names)
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class TokenizedText:
-    """A `TextData` with a `Tokenizer`; each split is encoded once.
-
-    Attributes:
-        texts: `TextData`.
-        tokenizer: `Tokenizer`.
-    """
-
-    texts: TextData
-    tokenizer: Tokenizer
-
-    name, labels, pairs = _those_of("texts", "name", "labels", "pairs")
-    train, test, validation = _those_of("texts", "train", "test", "validation")
-
-    @functools.cache  # noqa: B019 (a run holds one such object)
-    def encode(self, split, length):
-        """Returns the token ids, int32 `(texts, length)`, and the class indices of a split."""
-        found = getattr(self.texts, split)
-        return encode_rows(self.tokenizer, found.texts, length)[0], found.labels

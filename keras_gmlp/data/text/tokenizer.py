@@ -10,18 +10,16 @@ from unicodedata import category
 
 import numpy as np
 
-from keras_gmlp.data.text.files import find_files, read_lines
 from keras_gmlp.data.text.wordpiece import (
-    MOST_BYTES,
     SPECIAL_TOKENS,
     import_tokenizers,
     make_wordpiece,
     read_wordpiece,
     train_wordpiece,
 )
-from keras_gmlp.utils.errors import check_text
 from keras_gmlp.utils.files import atomic_write
 from keras_gmlp.utils.inputs import TEXTS
+from keras_gmlp.utils.text_files import find_files, read_lines, read_text
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,6 +59,9 @@ class Tokenizer:
         text: The content of a `tokenizer.json`.
         source: Where it comes from, the start of errors.
 
+    Attributes:
+        special_ids: The ids of `[PAD]`, `[UNK]`, `[CLS]`, `[SEP]`, `[MASK]`.
+
     Raises:
         ValueError: If the text is another tokenizer than a BERT's: exactly what `save` writes and
             what published BERTs have is accepted. One line.
@@ -79,18 +80,12 @@ class Tokenizer:
         self._vocabulary, self._steps = read_wordpiece(text, source)
         # Of the special tokens only [MASK] may be written in a text; all others are plain text.
         self._tokens = make_wordpiece(self._vocabulary, **self._steps, special=["[MASK]"])
-        ids = [self._vocabulary[name] for name in SPECIAL_TOKENS]
-        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = ids
+        self.special_ids = tuple(self._vocabulary[name] for name in SPECIAL_TOKENS)
+        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = self.special_ids
         self._sized = {None: self._add_ends(self._tokens)}
-        if self.pad_id != 0:
-            raise ValueError(
-                f"{source}: the id of [PAD] is {self.pad_id}; expected 0, which models ignore."
-            )
 
     @classmethod
-    def train(
-        cls, files_or_lines, vocabulary_size=16384, lowercase=True, state=None, strip_accents=False
-    ):
+    def train(cls, files_or_lines, vocabulary_size=16384, lowercase=True, strip_accents=False):
         """Learns a vocabulary; the same text gives the same one.
 
         Args:
@@ -99,7 +94,6 @@ class Tokenizer:
             vocabulary_size: Number of tokens, at most: a short text gives fewer. The special tokens
                 `[PAD]`, `[UNK]`, `[CLS]`, `[SEP]`, `[MASK]` have the ids 0 to 4.
             lowercase: Whether to lower letters.
-            state: Called with a line of text at the start of each stage.
             strip_accents: Whether to strip all marks of letters, as BERT does: accents, but also
                 those of Japanese, Hindi and Thai, without which many words are equal.
 
@@ -113,7 +107,7 @@ class Tokenizer:
             isinstance(i, os.PathLike) or str(i).lower().endswith(TEXTS) for i in items
         ):
             items = [line for path in find_files(items) for line in read_lines(path)]
-        trained = train_wordpiece(items, vocabulary_size, lowercase, state, strip_accents)
+        trained = train_wordpiece(items, vocabulary_size, lowercase, strip_accents)
         return cls(trained.to_str(pretty=True))
 
     @classmethod
@@ -122,13 +116,7 @@ class Tokenizer:
 
         Accents are stripped if letters are lowered, unless `strip_accents` says otherwise.
         """
-        tokens = list(read_lines(path))
-        ids = {token: number for number, token in enumerate(tokens)}
-        if len(ids) < len(tokens):
-            twice = next(token for number, token in enumerate(tokens) if ids[token] != number)
-            raise ValueError(f"{path}: has {twice!r} on two lines; expected each token once.")
-        if lacking := [name for name in SPECIAL_TOKENS if name not in ids]:
-            raise ValueError(f"{path}: lacks {', '.join(lacking)}; expected a vocab.txt of BERT.")
+        ids = {token: number for number, token in enumerate(read_lines(path))}
         return cls(make_wordpiece(ids, lowercase, strip_accents).to_str(pretty=True), path)
 
     @classmethod
@@ -136,24 +124,7 @@ class Tokenizer:
         """Opens a `tokenizer.json`, or a `vocab.txt` by its suffix."""
         if Path(path).suffix.lower() == ".txt":
             return cls.from_vocabulary(path)
-        try:
-            with open(path, "rb") as file:
-                content = file.read(MOST_BYTES + 1)
-            if len(content) > MOST_BYTES:
-                raise ValueError(
-                    f"{path}: has more than {MOST_BYTES:,} bytes; expected a tokenizer.json."
-                )
-            return cls(content.decode(), path)
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{path}: not UTF-8 at byte {error.start:,}.") from None
-        except FileNotFoundError:
-            raise ValueError(f"{path}: no such file; expected a tokenizer.json.") from None
-
-    def has_steps(self, lowercase, strip_accents):
-        """Returns whether the tokenizer lowers letters and strips their marks as given."""
-        strips = self._steps["strip_accents"]
-        strips = self._steps["lowercase"] if strips is None else strips
-        return (self._steps["lowercase"], strips) == (lowercase, strip_accents)
+        return cls(read_text(path), path)
 
     def save(self, path):
         """Writes a `tokenizer.json`; a loaded one stays the same byte for byte."""
@@ -173,11 +144,6 @@ class Tokenizer:
     def size(self):
         """Number of tokens in the vocabulary."""
         return len(self._vocabulary)
-
-    @property
-    def special_ids(self):
-        """The ids of `[PAD]`, `[UNK]`, `[CLS]`, `[SEP]`, `[MASK]`."""
-        return self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id
 
     @cached_property
     def tokens(self):
@@ -217,8 +183,11 @@ class Tokenizer:
         """Encodes a list of texts or pairs `(a, b)`; returns a list of `Encoding`."""
         pairs = [(text,) if isinstance(text, str) else tuple(text) for text in texts]
         tokens = self._find_sized(length, max(map(len, pairs), default=1))
-        flat = [check_text(text) for pair in pairs for text in pair]
-        parts = iter(self._tokens.encode_batch(flat, add_special_tokens=False))
+        flat = [text for pair in pairs for text in pair]
+        try:
+            parts = iter(self._tokens.encode_batch(flat, add_special_tokens=False))
+        except TypeError:  # of half a character, too, such as JSON's "\ud83d" alone
+            raise ValueError("expected texts in UTF-8; received something else.") from None
         return [_join(tokens, [next(parts) for _ in pair]) for pair in pairs]
 
     def encode_plain(self, lines):

@@ -6,7 +6,7 @@ import re
 import sys
 from pathlib import Path
 
-from keras_gmlp.utils.errors import cut, join_words, printable
+from keras_gmlp.utils.errors import cut, printable
 
 ROOT = Path(__file__).resolve().parents[3]
 COMMAND = "keras-gmlp"  # comes with a wheel, where apps/ is missing
@@ -42,7 +42,7 @@ def one_line(error):
         advice = ADVICE.get(error.errno)
         text = f"{place}{reason}" + (f"; {advice}." if advice else ".")
     else:
-        text = join_words(error)
+        text = " ".join(str(error).split()) or type(error).__name__
     return cut(printable(name_programs(cut(text))))
 
 

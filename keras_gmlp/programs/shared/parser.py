@@ -5,7 +5,7 @@ import os
 import re
 
 from keras_gmlp.programs.shared.messages import name_programs
-from keras_gmlp.utils.errors import OneLineParser, names_path
+from keras_gmlp.utils.errors import OneLineParser
 
 ENVIRONMENT = {"backend": "KERAS_BACKEND", "data_dir": "TFDS_DATA_DIR"}  # of options
 
@@ -60,9 +60,6 @@ class Parser(OneLineParser):
 
     def format_help(self):
         return name_programs(super().format_help())
-
-    def requires_value(self, action):
-        return names_path(action)
 
     def error(self, message):
         super().error(name_programs(message))

@@ -17,7 +17,7 @@ COLUMNS = """\
 
 def read_texts(options, texts):
     """Yields texts and those of --file, without empty lines; reports a file without text."""
-    from keras_gmlp.data.text.files import read_lines, split_lines
+    from keras_gmlp.utils.text_files import read_lines, split_lines
 
     for text in texts:
         if text == "-":
@@ -38,7 +38,7 @@ def _number_lines(options, name, lines):
     for number, text in enumerate(lines, 1):
         if text.strip():
             options.place = f"{name}, line {number:,}"
-            yield text
+            yield text.rstrip("\r\n")
 
 
 def rounded(result):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from word_tokenizer import WordTokenizer
 
-from keras_gmlp.data.text import TextBatches, TextData, TextSplit, TokenizedText
+from keras_gmlp.data.text import TextBatches, TextData, TextSplit
 
 TOKENIZER = WordTokenizer()
 TEXTS = [f"text number {n}" for n in range(23)]
@@ -11,7 +11,7 @@ CLASSES = np.arange(23) % 2
 
 def batches(split="train", size=5, **options):
     train, test = TextSplit(TEXTS, CLASSES), TextSplit(TEXTS[:7], CLASSES[:7])
-    texts = TokenizedText(TextData("toy", ("a", "b"), train, test), TOKENIZER)
+    texts = TextData("toy", ("a", "b"), train, test, tokenizer=TOKENIZER)
     return TextBatches(*texts.encode(split, 8), size, **options)
 
 
@@ -51,7 +51,7 @@ def test_order_follows_seed_and_pass_alone():
 
 def test_pairs_are_encoded_together():
     split = TextSplit([("a b", "c")] * 2, [0, 1])
-    texts = TokenizedText(TextData("pairs", ("x", "y"), split, split), TOKENIZER)
+    texts = TextData("pairs", ("x", "y"), split, split, tokenizer=TOKENIZER)
     ids, labels = texts.encode("test", 8)
     np.testing.assert_array_equal(ids[0], TOKENIZER.encode("a b", "c", 8).ids)
     assert (texts.pairs, labels.tolist()) == (True, [0, 1])

@@ -1,5 +1,6 @@
 """Token ids and offsets, compared with two implementations of BERT's tokenizer."""
 
+import itertools
 import json
 import os
 import random
@@ -11,9 +12,7 @@ import pytest
 from refused import refused
 
 from keras_gmlp.data.text import Tokenizer
-from keras_gmlp.data.text import tokenizer as tokenizer_module
 from keras_gmlp.data.text.tokenizer import SPECIAL_TOKENS
-from keras_gmlp.data.text.wordpiece import PARTS
 
 # Give the path of bert-base-uncased's vocab.txt to compare with that vocabulary, too.
 BERT_VOCABULARY = os.environ.get("KERAS_GMLP_BERT_VOCABULARY")
@@ -85,10 +84,10 @@ def test_ids_are_those_of_bert(vocabularies):
         assert tokenizer.special_ids == tuple(fast.convert_tokens_to_ids(SPECIAL_TOKENS))
 
 
-@pytest.mark.parametrize("length", [5, 12, 16, 40])
-def test_pairs_and_offsets_are_those_of_bert(vocabularies, length):
+def test_pairs_and_offsets_are_those_of_bert(vocabularies):
     tokenizer, (fast, _) = Tokenizer.from_vocabulary(vocabularies[0]), references(vocabularies[0])
-    for a, b in [(LINES[0], LINES[1]), (LINES[1], "a"), ("a", LINES[0]), (LINES[2], LINES[2])]:
+    pairs = (LINES[0], LINES[1]), (LINES[1], "a"), ("a", LINES[0]), (LINES[2], LINES[2])
+    for length, (a, b) in itertools.product((5, 12, 16, 40), pairs):
         encoding = tokenizer.encode(a, b, length)
         expected = fast(
             a, b, max_length=length, truncation=True, padding="max_length",
@@ -163,12 +162,9 @@ def test_plain_text_has_no_special_tokens(small):
 
 # Letters of each script with their signs, from Unicode: (first, last, letters a word).
 SCRIPTS = {
-    "Chinese": [(0x4E00, 0x4E00 + 3500, 9)],
-    "Japanese": [(0x3041, 0x3094, 5), (0x30A1, 0x30FA, 6), (0x4E00, 0x4E00 + 1500, 3)],
+    "Japanese": [(0x3041, 0x3094, 5), (0x30A1, 0x30FA, 6), (0x4E00, 0x4E00 + 400, 3)],
     "Thai": [(0x0E01, 0x0E3A, 110), (0x0E40, 0x0E4E, 3)],
     "Hindi": [(0x0904, 0x0939, 4), (0x093E, 0x094D, 2)],
-    "Korean": [(0xAC00, 0xAC00 + 2400, 3)],
-    "Vietnamese": [(0x1EA0, 0x1EF9, 3), (0x61, 0x7A, 4)],
 }
 
 
@@ -179,17 +175,16 @@ def test_every_script_has_its_letters_and_marks(script):
     def word():
         return "".join(chr(draw.randint(a, b)) for a, b, most in ranges for _ in range(most))
 
-    count = 30 if script == "Thai" else 100  # its words are long
-    lines = [" ".join(word() for _ in range(8)).lower() for _ in range(count)]
-    tokenizer = Tokenizer.train(lines, 8192)
+    lines = [" ".join(word() for _ in range(8)).lower() for _ in range(30)]
+    tokenizer = Tokenizer.train(lines, 2048)
     found = [tokenizer.encode(line) for line in lines]
     unknown = sum(int((encoding.ids == tokenizer.unk_id).sum()) for encoding in found)
     assert unknown < 0.01 * sum(map(len, found))
     whole = [(x, e) for x, e in zip(lines, found, strict=True) if tokenizer.unk_id not in e.ids]
-    assert len(whole) > count // 2
-    for line, encoding in whole[:20]:
+    assert len(whole) > 15
+    for line, encoding in whole:
         assert tokenizer.decode(encoding.ids).replace(" ", "") == line.replace(" ", "")
-    stripped = Tokenizer.train(lines, 256, strip_accents=True)
+    stripped = Tokenizer.train(lines[:5], 256, strip_accents=True)
     assert not any(unicodedata.category(c) == "Mn" for token in stripped.tokens for c in token)
 
 
@@ -204,52 +199,44 @@ def change(small, path, value):
 
 
 def test_only_berts_wordpiece_is_accepted(small):
-    for path, value, match in (
-        ("model.type", "BPE", "the model is"),
-        ("model.unk_token", "[none]", "the model is"),
-        ("model.max_input_chars_per_word", 10**9, "the model is"),
-        ("model.vocab.new", 4_000_000_000, "the ids of its"),
-        ("model.vocab.new", True, "the ids of its"),
-        ("model.vocab.\ud800", 0, "surrogates"),
-        ("normalizer", {"type": "Replace", "pattern": {"Regex": "(a"}}, "lowercase"),
-        ("normalizer.lowercase", "yes", "not a tokenizer.json"),
-        ("pre_tokenizer", {"type": "Whitespace"}, "the pre_tokenizer is"),
-        ("pre_tokenizer", {"type": "Sequence", "pretokenizers": []}, "the pre_tokenizer is"),
-        ("added_tokens.0.content", "a", "the added_tokens is"),
-        *((part, None, f"the {part} is of type NoneType") for part in PARTS),
+    for path, value in (
+        ("model.type", "BPE"),
+        ("model.unk_token", "[none]"),
+        ("model.max_input_chars_per_word", 10**9),
+        ("model.vocab.new", 4_000_000_000),
+        ("model.vocab.new", True),
+        ("model.vocab.\ud800", 0),
+        ("normalizer", {"type": "Replace", "pattern": {"Regex": "(a"}}),
+        ("normalizer.lowercase", "yes"),
+        ("pre_tokenizer", {"type": "Whitespace"}),
+        ("pre_tokenizer", {"type": "Sequence", "pretokenizers": []}),
+        ("added_tokens.0.content", "a"),
+        ("decoder", None),
     ):
-        with refused(match, "theirs.json"):
+        with refused("BERT's WordPiece", "theirs.json"):
             Tokenizer(change(small, path, value), "theirs.json")
     older = json.loads(small.text)
     del older["model"]["type"]
     assert Tokenizer(json.dumps(older)).tokens == small.tokens
 
 
-def test_wrong_file_is_one_line(tmp_path, monkeypatch):
-    monkeypatch.setattr(tokenizer_module, "MOST_BYTES", 100_000)
+def test_wrong_files_and_arguments_are_one_line(small, tmp_path):
     for name, content, match in (
-        ("tokenizer.json", None, "no such file"),
         ("tokenizer.json", "no json", "not a tokenizer.json"),
         ("tokenizer.json", "[" * 100_000, "not a tokenizer.json"),
-        ("tokenizer.json", "{" + " " * 100_000, "more than 100,000 bytes"),
-        ("vocab.txt", "a\nb", r"lacks \[PAD\]"),
-        ("vocab.txt", "\n".join([*SPECIAL_TOKENS, *"aba"]), "'a' on two lines"),
-        ("vocab.txt", "\n".join(["a", *SPECIAL_TOKENS]), r"the id of \[PAD\] is 1"),
+        ("vocab.txt", "a\nb", "PAD"),
+        ("vocab.txt", "\n".join([*SPECIAL_TOKENS, *"aba"]), "the ids of"),
+        ("vocab.txt", "\n".join(["a", *SPECIAL_TOKENS]), "the first has not"),
     ):
-        if content:
-            (tmp_path / name).write_text(content)
+        (tmp_path / name).write_text(content)
         with refused(match, tmp_path / name):
             Tokenizer.load(tmp_path / name)
-
-
-def test_wrong_arguments_are_one_line(small, tmp_path):
     for call, arguments, match in (
         (Tokenizer.train, (["text"], 10), "vocabulary_size"),
         (Tokenizer.train, (["", " "], 128), "empty"),
-        (Tokenizer.train, (tmp_path / "no_such.txt",), "no such file"),
         (small.encode, ("a", None, 2), "at least 3"),
         (small.encode, ("a", "b", 4), "at least 5"),
-        (small.encode, ("a", 3), "received int"),
+        (small.encode, ("so \ud83d",), "UTF-8"),
     ):
         with refused(match):
             call(*arguments)
