@@ -6,7 +6,7 @@ from pathlib import Path
 
 from keras_gmlp.programs.shared import cli
 from keras_gmlp.programs.shared.text_options import SHOWN
-from keras_gmlp.utils.errors import cut, printable
+from keras_gmlp.utils.errors import printable, shortened
 from keras_gmlp.utils.inputs import TEXTS
 from keras_gmlp.utils.shipped import DEFAULT_LANGUAGE_MODEL
 from keras_gmlp.utils.sources import FEATURES_FIRST, find_model
@@ -85,7 +85,9 @@ def run_texts(options):
 
 def show(result):
     for row in result["similar"]:
-        place = f"{row['line']:>5}  {cut(row['text'], SHOWN)}" if "line" in row else row["file"]
+        place = (
+            f"{row['line']:>5}  {shortened(row['text'], SHOWN)}" if "line" in row else row["file"]
+        )
         print(f"{row['similarity']:6.3f}  {printable(place)}")
 
 

@@ -15,7 +15,7 @@ import zlib
 from pathlib import Path
 
 from keras_gmlp.utils.files import hash_file
-from keras_gmlp.utils.labels import _split_lines, check_labels
+from keras_gmlp.utils.labels import check_labels
 
 CARD, LABELS, TOKENIZER = "card.json", "labels.txt", "tokenizer.json"
 DIGEST = "model_sha256"  # the entry of card.json
@@ -33,10 +33,6 @@ DAMAGED = (
 _MEMBER = re.compile(rb"PK\x03\x04.{26}(card\.json|labels\.txt)", re.DOTALL)
 
 
-class TooLargeError(ValueError):
-    """Raised for a member that is longer than any card has."""
-
-
 def members(model, labels=None, metadata=None):
     """Returns the members of a card, a dict of texts by name; see `write_card` for arguments."""
     check_labels(labels or (), "labels")
@@ -51,7 +47,9 @@ def from_members(texts):
     if not {CARD, LABELS} & set(texts):
         return {}
     try:
-        return {**json.loads(texts[CARD]), "labels": _split_lines(texts[LABELS])}
+        # Other ends of lines are in the names of older files.
+        labels = texts[LABELS].removesuffix("\n").split("\n") if texts[LABELS] else []
+        return {**json.loads(texts[CARD]), "labels": labels}
     except (KeyError, ValueError, TypeError, RecursionError):  # the last for [[[[...
         raise ValueError(DAMAGED) from None
 
@@ -109,8 +107,6 @@ def read_card(path):
     try:
         texts = _read_members(path, CARD, LABELS)
         card = from_members({name: text.decode() for name, text in texts.items()})
-    except TooLargeError:
-        raise
     # zipfile's errors for a damaged archive, and KeyError if a member is missing.
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, KeyError, ValueError, OSError):
         card = {}
@@ -139,10 +135,7 @@ def read_tokenizer(path):
             f"{path}: its tokenizer has the hash {found[:12]}; expected {str(expected)[:12]} as in "
             "its card. Copy or export the file again."
         )
-    try:
-        return text.decode()
-    except UnicodeDecodeError:
-        raise ValueError(f"{path}: its tokenizer is not UTF-8; get the original file.") from None
+    return text.decode()
 
 
 def _read_members(path, *names):
@@ -161,7 +154,7 @@ def _read_bounded(file, name, path):
     with file:
         content = file.read(LIMITS[name] + 1)
     if len(content) > LIMITS[name]:
-        raise TooLargeError(
+        raise ValueError(
             f"{path}: its {name} has more than {LIMITS[name]:,} bytes; get the original file."
         )
     return content

@@ -4,13 +4,11 @@ import ctypes
 import importlib.util
 import os
 import platform
-import re
 import subprocess
 import sys
 from pathlib import Path
 
 from keras_gmlp.utils.errors import why_ended
-from keras_gmlp.utils.files import FULL
 
 
 def environment():
@@ -97,9 +95,6 @@ def require(package, job, extra):
     return importlib.import_module(package)
 
 
-FULL_DISK = re.compile(r"Error: \[Errno (\d+)\] (.+): '(.+)'$")
-
-
 def run_on(backend, module, *arguments, cpu=True):
     """Runs a module as a program with Keras on a backend; returns what it prints."""
     settings = {"TF_CPP_MIN_LOG_LEVEL": "2", "KERAS_BACKEND": backend}
@@ -116,7 +111,5 @@ def run_on(backend, module, *arguments, cpu=True):
     )
     if result.returncode:
         reason = why_ended(result.returncode, result.stderr)
-        if (found := FULL_DISK.search(reason)) and int(found[1]) in FULL:
-            raise OSError(int(found[1]), found[2], found[3])
         raise RuntimeError(f"Keras on {backend}: {reason}")
     return result.stdout

@@ -115,7 +115,7 @@ class OneLineParser(argparse.ArgumentParser):
         unknown = re.match(r"unrecognized arguments: (?:.*? )?(--[\w-]+)", message)
         hint = did_you_mean(unknown[1], self._option_string_actions, str) if unknown else ""
         message = printable(" ".join(f"{message}.{hint}".split() if hint else message.split()))
-        self.exit(2, f"{self.prog}: error: {cut(message)}\n")
+        self.exit(2, f"{self.prog}: error: {shortened(message)}\n")
 
 
 def why_ended(code, log):
@@ -176,15 +176,9 @@ def first_of(names, most, word="and"):
     return ", ".join(names[:most]) + more
 
 
-def cut(text, most=LONGEST):
-    """Returns about `most` characters of a message: its start, and its end with the advice."""
-    end = most * 3 // 20
-    left_out = f" ... ({len(text) - most:,} more characters) ... "
-    return text if len(text) <= most else text[: most - end] + left_out + text[-end:]
-
-
-def shortened(text, width):
+def shortened(text, width=LONGEST):
     """Returns a text on one line of limited width, cut between words if it has several."""
+    text = text[: 4 * width]  # of megabytes
     short = textwrap.shorten(text, width, placeholder=" ...")
     return short if short.strip(". ") else text[:width]
 

@@ -109,9 +109,9 @@ def find_splits(place, paths):
     return {role: found[split] for split, role in roles.items()}
 
 
-def warn_of_nested(place, folders, list_inside):
+def warn_of_nested(place, folders):
     """Warns if all class folders hold the same folders: they may be splits in other words."""
-    inside = {tuple(path.name for path in list_inside(folder)) for folder in folders}
+    inside = {tuple(p.name for p in list_visible_folders(each)) for each in folders}
     if len(folders) > 1 and len(inside) == 1 and len(inside.pop()) > 1:
         found = first_of([printable(folder.name) for folder in folders], 3)
         warn(

@@ -3,6 +3,8 @@
 import re
 import unicodedata
 
+from keras_gmlp.utils.text_files import read_lines
+
 # Soft hyphen, zero-width space, marks of direction, word joiner, byte order mark. Joiners count:
 # they change how a word looks.
 _INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u2060\ufeff]")
@@ -58,11 +60,4 @@ def show_labels(labels):
 
 def read_labels(path):
     """Returns the class names in a labels.txt, a list."""
-    try:
-        return _split_lines(path.read_text("utf-8"))
-    except UnicodeDecodeError:
-        raise ValueError(f"{path}: not UTF-8; expected a class name on each line.") from None
-
-
-def _split_lines(text):
-    return text.removesuffix("\n").split("\n") if text else []
+    return list(read_lines(path))

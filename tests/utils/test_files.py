@@ -6,13 +6,7 @@ import zipfile
 import pytest
 
 from keras_gmlp.utils import files
-from keras_gmlp.utils.files import (
-    atomic_folder,
-    atomic_write,
-    read_json,
-    require_output,
-    write_json,
-)
+from keras_gmlp.utils.files import atomic_folder, atomic_write, read_json, write_json
 
 
 @pytest.mark.parametrize("name", ["000003.weights.h5", ".hidden.png"])
@@ -60,13 +54,11 @@ def disk(monkeypatch):
     return steps
 
 
-def test_file_is_on_the_disk_before_its_name_and_then_the_name(tmp_path, disk):
+def test_content_is_on_the_disk_before_its_name_and_then_the_name(tmp_path, disk):
     path = tmp_path / "a.txt"
     write_json(path, {"a": 1})
     assert disk == [path.stat().st_ino, "rename", tmp_path.stat().st_ino]
-
-
-def test_folder_is_on_the_disk_before_its_name_and_then_the_name(tmp_path, disk):
+    disk.clear()
     path = tmp_path / "corpus"
     with atomic_folder(path) as temporary:
         (temporary / "below").mkdir(parents=True)
@@ -74,15 +66,6 @@ def test_folder_is_on_the_disk_before_its_name_and_then_the_name(tmp_path, disk)
     contents = {p.stat().st_ino for p in (path, path / "below", path / "below" / "a.txt")}
     assert set(disk[:3]) == contents
     assert disk[3:] == ["rename", tmp_path.stat().st_ino]
-
-
-def test_folder_that_cannot_be_flushed(tmp_path, monkeypatch):
-    def unsupported(*_):
-        raise OSError(errno.EINVAL, "Invalid argument")
-
-    monkeypatch.setattr(os, "open", unsupported)
-    write_json(tmp_path / "a.json", 1)
-    assert read_json(tmp_path / "a.json") == 1
 
 
 def write_and_fail(write, path, error):
@@ -103,24 +86,6 @@ def test_error_leaves_the_old_one_and_nothing_else(tmp_path, write, error, old):
         write_and_fail(write, path, error)
     assert list(tmp_path.iterdir()) == ([path] if old else [])
     assert not old or path.is_dir() or path.read_text() == old
-
-
-def test_names_that_are_too_long_are_left_to_the_writer(tmp_path):
-    path = tmp_path / ("x" * 300)
-    (tmp_path / "data").mkdir()
-    assert require_output(path, tmp_path / "data", tmp_path.parent / "none") == path
-    with pytest.raises(OSError, match="File name too long"), atomic_write(path):
-        pass
-
-
-def test_step_back_from_a_folder_to_a_new_one(tmp_path, monkeypatch):
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    for path in ("../new/report.json", "../new/a/b", "../../../../../../new"):
-        require_output(path, tmp_path / "here")
-    with atomic_folder("../new/a") as folder:
-        folder.mkdir()
-    assert (tmp_path / "new" / "a").is_dir()
 
 
 def test_json_round_trip(tmp_path):
@@ -146,12 +111,6 @@ def test_leftovers_go_and_other_files_stay(tmp_path):
     assert (tmp_path / "below" / ".123.model.keras").exists()
 
 
-def test_array_that_cannot_be_read_is_not_called_damaged(tmp_path):
-    with pytest.raises(IsADirectoryError) as error:
-        files.load_array(tmp_path, "try again")
-    assert error.value.filename == str(tmp_path)
-
-
 def pack(path, method, size=100_000):
     with zipfile.ZipFile(path, "w", method) as archive:
         archive.writestr("zeros", bytes(size))
@@ -166,13 +125,9 @@ def test_archives_that_would_take_more_memory_than_their_size(tmp_path):
         archive.filelist += 5 * archive.filelist[:1]
     with pytest.raises(ValueError, match="unpack to 600,000"):
         files.require_bounded(path)
-    for method, expansion, expected in (
-        (zipfile.ZIP_DEFLATED, 1, "stored"),
-        (zipfile.ZIP_BZIP2, 10, "stored or deflated"),
-        (zipfile.ZIP_LZMA, 10, "stored or deflated"),
-    ):
+    for method, expansion in ((zipfile.ZIP_DEFLATED, 1), (zipfile.ZIP_BZIP2, 10)):
         pack(path, method, size=10)
-        with pytest.raises(ValueError, match=f"'zeros' is compressed; expected {expected} members"):
+        with pytest.raises(ValueError, match="'zeros' is compressed"):
             files.require_bounded(path, expansion)
     size = pack(path, zipfile.ZIP_DEFLATED).stat().st_size
     files.require_bounded(path, 100_000 // size + 1)

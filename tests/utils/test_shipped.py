@@ -42,6 +42,7 @@ def test_names_of_the_clone():
     assert {NAME, "amlp_nano-wiki"} <= set(list_shipped())
     assert find_shipped(NAME) == FOLDER
     assert find_shipped(f"{NAME}/model.keras") == FOLDER / "model.keras"
+    assert inference.load(NAME).path == FOLDER / "model.tflite"
 
 
 def test_models_take_at_most_45_megabytes():
@@ -85,11 +86,6 @@ def test_a_wheel_has_no_models(tmp_path, monkeypatch):
     with refused("a clone of the repository", "gmlp_photo_64"):
         inference.load("gmlp_photo_64")
     assert find_shipped("runs/mine") == "runs/mine"
-
-
-def test_python_takes_names():
-    assert inference.load(NAME).path == FOLDER / "model.tflite"
-    assert inference.load(f"{NAME}/model.keras").path == FOLDER / "model.keras"
 
 
 def test_unknown_names_get_the_nearest():

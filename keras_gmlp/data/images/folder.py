@@ -91,7 +91,7 @@ def _list_classes(root):
     splits = find_splits(root)
     if not splits:
         folders = [root / name for name in list_folders(root)]
-        inputs.warn_of_nested(root, folders, inputs.list_visible_folders)
+        inputs.warn_of_nested(root, folders)
     labels, left_out = class_names(splits.get("train", root)), []
     found = {
         split: _class_files(folder, labels, left_out)

@@ -65,11 +65,6 @@ class Corpus:
     def __len__(self):
         return len(self.tokens)
 
-    @property
-    def documents(self):
-        """Number of documents."""
-        return len(self.starts) - 1
-
     def windows(self, length):
         """Cuts the documents into windows of at most `length` tokens, `[CLS]` and `[SEP]` included.
 

@@ -58,7 +58,7 @@ def find_parts(path):
     folders, files = list_visible_folders(path), list_suffix(path, SUFFIXES)
     splits = find_splits(path, folders) or find_splits(path, files)
     if not splits:
-        warn_of_nested(path, folders, list_visible_folders)
+        warn_of_nested(path, folders)
         return path, None
     found = splits["train"], splits.get("test")
     others = [each for each in (*folders, *files) if each not in found]

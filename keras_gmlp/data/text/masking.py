@@ -1,6 +1,5 @@
 """Masked windows of a corpus: what a masked language model trains on."""
 
-import contextlib
 import functools
 import math
 
@@ -8,7 +7,6 @@ import keras
 import numpy as np
 
 from keras_gmlp.data.batches.passes import Passes
-from keras_gmlp.utils.files import atomic_write
 
 MASKED, RANDOM = 0.8, 0.1  # of the chosen tokens, as in BERT; the rest stay as they are
 SHORTEST = 8  # tokens in a cut window
@@ -176,7 +174,7 @@ class MaskedBatches(keras.utils.PyDataset):
 
 
 def validation_set(corpus, length=128, rate=0.15, seed=0):
-    """Returns all windows with masks that stay the same; stored in the corpus' folder.
+    """Returns all windows with masks that stay the same.
 
     Args:
         corpus: A `Corpus`.
@@ -187,17 +185,5 @@ def validation_set(corpus, length=128, rate=0.15, seed=0):
     Returns:
         As `masked_windows`, without cut windows.
     """
-    path = corpus.folder / f"validation-{length}-{rate:g}-{seed}.npz"
-    # A damaged file is drawn and written again; NumPy raises errors of many types.
-    with contextlib.suppress(Exception), np.load(path) as file:
-        inputs = {n: file[n].astype("int32") for n in ("token_ids", "mask_positions")}
-        return inputs, file["targets"].astype("int32"), file["weights"]
     generator = _generator(seed, VALIDATION, 0)
-    inputs, targets, weights = masked_windows(
-        corpus, corpus.windows(length), length, rate, generator, cut=0
-    )
-    # Where the folder cannot be written, the same set is drawn each time.
-    with contextlib.suppress(PermissionError), atomic_write(path) as temporary:
-        arrays = {n: a.astype("uint16") for n, a in {**inputs, "targets": targets}.items()}
-        np.savez(temporary, **arrays, weights=weights)
-    return inputs, targets, weights
+    return masked_windows(corpus, corpus.windows(length), length, rate, generator, cut=0)

@@ -6,7 +6,7 @@ import re
 import sys
 from pathlib import Path
 
-from keras_gmlp.utils.errors import cut, printable
+from keras_gmlp.utils.errors import printable, shortened
 
 ROOT = Path(__file__).resolve().parents[3]
 COMMAND = "keras-gmlp"  # comes with a wheel, where apps/ is missing
@@ -43,7 +43,7 @@ def one_line(error):
         text = f"{place}{reason}" + (f"; {advice}." if advice else ".")
     else:
         text = " ".join(str(error).split()) or type(error).__name__
-    return cut(printable(name_programs(cut(text))))
+    return printable(name_programs(shortened(text)))
 
 
 def name_programs(text):

@@ -4,7 +4,7 @@ import json
 import sys
 
 from keras_gmlp.programs.shared.cli import fail
-from keras_gmlp.utils.errors import cut, printable
+from keras_gmlp.utils.errors import printable, shortened
 
 SHOWN = 400  # characters of a text
 
@@ -54,4 +54,4 @@ def print_json(**entries):
 
 def print_text(*texts):
     """Prints texts on one line, cut; those of strangers may be long or hold escape sequences."""
-    print(" | ".join(printable(cut(text, SHOWN)) for text in texts if text is not None))
+    print(" | ".join(printable(shortened(text, SHOWN)) for text in texts if text is not None))

@@ -31,7 +31,9 @@ def encode(tokenizer, *paragraphs):
     return np.concatenate(ids)[:-1].tolist()
 
 
-def test_documents_and_paragraphs(file, tokenizer, tmp_path):
+@pytest.mark.parametrize("lines", [2, 256])
+def test_documents_and_paragraphs(file, tokenizer, tmp_path, monkeypatch, lines):
+    monkeypatch.setattr(module, "LINES", lines)
     corpus = build_corpus(file, tokenizer, tmp_path / "out")
     expected = [
         encode(tokenizer, "The first document.", "Has two paragraphs."),
@@ -42,7 +44,7 @@ def test_documents_and_paragraphs(file, tokenizer, tmp_path):
     assert documents[:2] == expected
     assert not set(documents[2]) & {0, 2, 3, 4}  # [SEP] in a text is not a separator
     assert tokenizer.decode(documents[2]).replace(" ", "") == "andathird,[sep]attheend"
-    assert corpus.documents == 3
+    assert corpus.info["documents"] == 3
     assert corpus.tokens.dtype == np.uint16
     assert len(corpus) == corpus.info["tokens"] == sum(map(len, documents))
     assert (corpus.info["words"], corpus.info["unknown"]) == (15, 0)
@@ -57,19 +59,10 @@ def test_files_are_separate_documents_in_order(file, tokenizer, tmp_path):
     packed = tmp_path / "b.txt.xz"
     packed.write_bytes(lzma.compress("\ufeffthe second\r\nthe first\r\n".encode()))
     corpus = build_corpus([file, packed], tokenizer, tmp_path / "out")
-    assert corpus.documents == 4
+    assert corpus.info["documents"] == 4
     last = corpus.tokens[corpus.starts[3] :]
     assert last.tolist() == encode(tokenizer, "the second", "the first")
     assert find_files(tmp_path) == find_files(str(tmp_path / "*.txt*")) == [file, packed]
-
-
-def test_batches_of_lines_do_not_show(file, tokenizer, tmp_path, monkeypatch):
-    whole = build_corpus(file, tokenizer, tmp_path / "whole")
-    monkeypatch.setattr(module, "LINES", 2)
-    parts = build_corpus(file, tokenizer, tmp_path / "parts")
-    assert whole.folder.name == parts.folder.name
-    assert whole.tokens.tolist() == parts.tokens.tolist()
-    assert whole.starts.tolist() == parts.starts.tolist()
 
 
 def test_tokenizer_learns_from_less_text_without_spaces(tmp_path, monkeypatch):

@@ -49,14 +49,6 @@ def test_order_follows_seed_and_pass_alone():
         assert [classes[tuple(row)] for row in ids.tolist()] == labels.tolist()
 
 
-def test_pairs_are_encoded_together():
-    split = TextSplit([("a b", "c")] * 2, [0, 1])
-    texts = TextData("pairs", ("x", "y"), split, split, tokenizer=TOKENIZER)
-    ids, labels = texts.encode("test", 8)
-    np.testing.assert_array_equal(ids[0], TOKENIZER.encode("a b", "c", 8).ids)
-    assert (texts.pairs, labels.tolist()) == (True, [0, 1])
-
-
 def test_batches_of_equal_lengths_hold_the_same_texts():
     generator = np.random.default_rng(0)
     sizes = generator.integers(3, 33, 50)
