@@ -171,7 +171,6 @@ def test_mistakes(folder):
     for use, given, reason in (
         (masked.fill_mask, [f"{LINES[0] * 5} [MASK]"], "first 46 tokens"),
         (masked.fill_mask, ["\udcff [MASK]"], "UTF-8"),
-        (masked.fill_mask, [7], "int"),
         (masked.classify, ["a"], "a masked language model"),
         (classifier.classify, [" \n"], "the text is empty"),
         (classifier.classify, ["a", None, 0], "at least 1"),
