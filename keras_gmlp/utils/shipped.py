@@ -29,11 +29,6 @@ def find_shipped(source):
     return FOLDER / source if known and (FOLDER / source).exists() else source
 
 
-def is_shipped(directory):
-    """Returns whether a folder is that of an included model."""
-    return Path(directory).resolve().parent == FOLDER.resolve()
-
-
 def suggest_shipped(source):
     """Returns the end of an error for a source that is missing: the included models' near names."""
     if not re.fullmatch(r"[\w-]+", str(source)):  # a path mostly has a separator or a suffix

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from keras_gmlp.utils.errors import first_of
 from keras_gmlp.utils.files import why_missing
-from keras_gmlp.utils.shipped import find_shipped, is_shipped, suggest_shipped
+from keras_gmlp.utils.shipped import find_shipped, suggest_shipped
 
 HUB = "hf-hub:"
 WEIGHTS = "model.safetensors"  # published ones in a folder, as in the hub's cache
@@ -89,11 +89,7 @@ def _explain(path, found):
         return "published weights, which keras_gmlp.weights.load opens"
     if not path.is_dir():
         return "a file of another kind" if found else "unknown kind of model"
-    if is_shipped(path):
-        return "has no model.keras; its README.md shows how to train the model again"
-    if (path / "metrics.json").exists():
-        return "the model.keras of this run is missing; train it again with --restart"
-    if (path / "recipe.json").exists():
+    if (path / "recipe.json").exists() and not (path / "metrics.json").exists():
         return "this run is not complete; finish it"
     if found:
         return f"has only {', '.join(FILES[kind] for kind in found if kind in FILES)}"

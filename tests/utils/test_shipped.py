@@ -6,14 +6,12 @@ from pathlib import Path
 import pytest
 from refused import refused
 
-import keras_gmlp
 from keras_gmlp.inference import images as inference
 from keras_gmlp.inference import text as text_inference
 from keras_gmlp.utils import shipped
 from keras_gmlp.utils.card import read_card
 from keras_gmlp.utils.shipped import find_shipped, list_shipped, suggest_shipped
 from keras_gmlp.utils.sources import TRAINABLE, find_model
-from keras_gmlp.weights import pretrained
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "gmlp_n4_32-cifar10"
@@ -43,6 +41,8 @@ def test_names_of_the_clone():
     assert find_shipped(NAME) == FOLDER
     assert find_shipped(f"{NAME}/model.keras") == FOLDER / "model.keras"
     assert inference.load(NAME).path == FOLDER / "model.tflite"
+    with refused("Did you mean .*gmlp_n4_32-cifar10", "gmlp_n4_32_cifar10"):
+        inference.load("gmlp_n4_32_cifar10")
 
 
 def test_models_take_at_most_45_megabytes():
@@ -86,9 +86,3 @@ def test_a_wheel_has_no_models(tmp_path, monkeypatch):
     with refused("a clone of the repository", "gmlp_photo_64"):
         inference.load("gmlp_photo_64")
     assert find_shipped("runs/mine") == "runs/mine"
-
-
-def test_unknown_names_get_the_nearest():
-    for load in (inference.load, text_inference.load, keras_gmlp.load_model, pretrained.load):
-        with refused("Did you mean .*gmlp_n4_32-cifar10", "gmlp_n4_32_cifar10"):
-            load("gmlp_n4_32_cifar10")
