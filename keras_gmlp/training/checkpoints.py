@@ -77,7 +77,7 @@ class RunCheckpoint(keras.callbacks.Callback):
         """Raises an `OSError` if the disk is too full; HDF5 itself may end the whole process."""
         variables = [*self.model.variables, *self.model.optimizer.variables]
         size = sum(4 * math.prod(v.shape) + HEADER for v in variables)
-        require_space(self.directory, size)
+        require_space(self.directory, size, reserve=True)
 
     def _path(self, epochs, step=0):
         name = f"{epochs:06d}_{step:06d}" if step else f"{epochs:06d}"

@@ -65,14 +65,19 @@ def missing_file(name):
     return f"{name}: {why_missing(path)}.{did_you_mean(path.name, near, str)}"
 
 
-def require_space(directory, size):
-    """Raises an OSError if a disk lacks `size` bytes."""
+def require_space(directory, size, reserve=False):
+    """Raises an OSError if a disk lacks `size` bytes; to reserve them also finds quotas."""
     Path(directory).mkdir(parents=True, exist_ok=True)
     total, _, free = shutil.disk_usage(directory)
     if total and free < size:  # some file systems report 0
         raise OSError(
             errno.ENOSPC, f"no space left: {size:,} bytes needed, {free:,} free", str(directory)
         )
+    if reserve and hasattr(os, "posix_fallocate"):  # HDF5 crashes on a full disk
+        import tempfile  # here, because few programs need it
+
+        with naming(directory, directory), tempfile.TemporaryFile(dir=directory) as file:
+            os.posix_fallocate(file.fileno(), 0, size)
 
 
 def require_output(output, *inputs, option="--out"):

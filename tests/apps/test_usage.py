@@ -47,7 +47,7 @@ TRAIN_TEXT = [
 ]
 SIMILAR = [
     (["--out", "sheet.jpg"], ".png"),
-    (["--out", "a/sheet.png"], "outside"),
+    (["--out", "a/sheet.png"], "another path"),
 ]
 ROWS = [
     ("calibrate", ["runs/none", "--reject", "1"], "below 1"),
