@@ -145,7 +145,7 @@ def test_mistakes_are_one_line(photos):
         ("path,label,split", [A + ",train", B + ","], "line 3: split is empty"),
         ("path,label,split", [A + ",extra", B + ",train"], "line 2: split extra"),
         ("path,label,split", [A + ",train", B + ",train"], "found the splits train"),
-        ("path,label,split", HELD_OUT, "found test, eval, validation"),
+        ("path,label,split", HELD_OUT, "test, eval, validation"),
         ("path,label", [A, B[:-1] + "NaN"], "line 3: label is NaN"),
         ("path,label,Label", [A + ",a"], "columns label and Label"),
         ("path,label", ["https://a.org/x.png,a"], "line 2: .* is an address"),
