@@ -12,7 +12,6 @@ from small_text import LINES
 
 import keras_gmlp
 from keras_gmlp import data
-from keras_gmlp.analysis.tokens import spatial_filters
 from keras_gmlp.export.formats import export
 from keras_gmlp.inference import images as inference
 from keras_gmlp.runs import choosing
@@ -147,12 +146,6 @@ def test_features_example(workspace, capsys):
     assert capsys.readouterr().out.startswith("(1, ")
 
 
-def test_family_example():
-    model = run("docs/design.md")["model"]
-    assert model.output_shape == (None, 10)
-    assert list(spatial_filters(model)) == ["block_0", "block_1"]
-
-
 def test_filling_example(workspace):
     (workspace / "runs").mkdir()
     (workspace / "runs/gmlp_nano-text").symlink_to(ROOT / "saved_models/amlp_nano-wiki")
@@ -190,7 +183,7 @@ def test_language_example(workspace, monkeypatch):
 
 def test_every_python_block_has_a_test_above():
     places = {"docs/guides/deploy.md": 3, "docs/guides/text.md": 3, "docs/guides/your-images.md": 2}
-    places |= dict.fromkeys(("README.md", "docs/design.md", "docs/guides/pretrained-weights.md"), 1)
+    places |= dict.fromkeys(("README.md", "docs/guides/pretrained-weights.md"), 1)
     assert Counter(page for page, _ in BLOCKS) == places
 
 
