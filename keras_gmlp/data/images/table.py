@@ -1,30 +1,16 @@
 """Tables of labelled images: CSV and TSV files with the columns `path`, `label` and `split`."""
 
-import dataclasses
 import os
-import re
 from pathlib import Path, PureWindowsPath
 
 from keras_gmlp.data.images.label_sets import find_rarest
 from keras_gmlp.utils.csv_tables import find_column, read_rows
-from keras_gmlp.utils.errors import first_of, printable
+from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.files import why_missing
 from keras_gmlp.utils.inputs import TABLES, is_address, name_roles, read_split
 from keras_gmlp.utils.labels import check_labels, clean_value
 
 SEVERAL = "|"  # between several labels
-NAMED = 10  # rows that an error lists
-
-
-@dataclasses.dataclass(frozen=True)
-class Row:
-    """A row of a table."""
-
-    place: str  # the table and the line, for errors
-    line: str
-    path: Path
-    labels: tuple[str, ...]  # sorted
-    split: str  # a key of `SPLITS`, or "" for none
 
 
 def is_table(name):
@@ -40,126 +26,101 @@ def name_folder(name):
 
 
 def list_table(path):
-    """Lists the images in a table."""
-    rows, (read, several) = {}, _read_rows(Path(path))
-    for row in read:
-        if not (row.labels or several):
-            raise ValueError(f"{row.place}: label is empty; fill it or remove the row.")
-        first = rows.setdefault(os.path.normpath(row.path), row)
-        if (row.labels, row.split) != (first.labels, first.split):
-            now, before = (
-                " in ".join(filter(None, (SEVERAL.join(r.labels) or "no class", r.split)))
-                for r in (row, first)
-            )
-            raise ValueError(
-                f"{row.place}: {printable(row.path)} is {printable(now)}; line {first.line} says "
-                f"{printable(before)}. Give each image one row."
-            )
-    rows = sorted(rows.values(), key=lambda row: row.path)
-    _require_files(rows)
-    splits = _check_splits(path, rows)
-    labels = _class_names(path, rows)
-    indices = {label: index for index, label in enumerate(labels)}
-    found = [tuple(sorted(indices[label] for label in row.labels)) for row in rows]
-    sets = tuple(sorted(set(found))) if several else tuple((index,) for index in indices.values())
-    numbers = {members: number for number, members in enumerate(sets)}
-    found = [numbers[members] for members in found]
-    pairs = {split: [[] for _ in range(len(labels) + 1)] for split in splits.values()}
-    rarest = find_rarest(found, sets, len(labels)) if several else found
-    for row, index, place in zip(rows, found, rarest, strict=True):
-        pairs[splits[row.split]][place].append((os.fsencode(row.path), index))
-    return labels, pairs, sets if several else None
+    """Lists the images in a table.
 
-
-def _read_rows(path):
-    """Returns the rows, a list, and whether images have any number of labels."""
+    Returns:
+        The class names; for each split the pairs of a path and an index by class, `""` if there
+        are no splits; and the sets of classes that are the indices, or `None` for one label each.
+    """
+    path = Path(path)
     if not path.is_file():
-        missing = why_missing(path, "file")
-        raise ValueError(f"{printable(path)}: {missing}; expected a table of images.")
+        raise ValueError(f"{printable(path)}: {why_missing(path, 'file')}.")
     names, rows = read_rows(path)
-    wanted = ("path", "label", "labels", "split")
-    columns = {name: find_column(path, names, name) for name in wanted}
-    has_commas = path.suffix.lower() == ".tsv" and len(names) == 1 and "," in names[0]
-    hint = " It has commas in place of tabs; rename it to .csv." if has_commas else ""
-    several = columns["label"] is None and columns["labels"] is not None
-    columns |= {"label": columns["labels"]} if several else {}
+    columns = {name: find_column(path, names, name) for name in ("path", "label", "split")}
+    several = columns["label"] is None
+    columns["label"] = columns["label"] or find_column(path, names, "labels")
     for name in ("path", "label"):
         if columns[name] is None:
             raise ValueError(
                 f"{printable(path)}: no column {name}; expected path, label and perhaps split, "
-                f"found {printable(', '.join(names)) or 'an empty file'}.{hint}"
+                f"found {printable(', '.join(names)) or 'an empty file'}."
             )
     several |= any(SEVERAL in values[columns["label"]] for _, values in rows)
-    return [_read_row(path, columns, *row) for row in rows], several
+    found = {}  # for each path its labels, its split and the row's place
+    for line, values in rows:
+        place = f"{printable(path)}, {line}"
+        texts = {name: values[column].strip() for name, column in columns.items() if column}
+        file = _find_file(path, place, texts["path"])
+        label, split = texts["label"], texts.get("split", "")
+        if not (label or several):
+            raise ValueError(f"{place}: label is empty; fill it or remove the row.")
+        labels = tuple(sorted(set(map(clean_value, label.split(SEVERAL))))) if label else ()
+        if "" in labels or "nan" in map(str.lower, labels):
+            raise ValueError(f"{place}: label is {printable(label)}; a part of it is no class.")
+        check_labels(labels, place)
+        if split and read_split(split) is None:
+            raise ValueError(
+                f"{place}: split {printable(split)}; expected train, test or validation."
+            )
+        given = labels, split and read_split(split)
+        *first, before = found.setdefault(os.path.normpath(file), (*given, line))
+        if given != tuple(first):
+            raise ValueError(
+                f"{place}: {printable(file)} has another label or split in {before}. Give each "
+                "image one row."
+            )
+    splits = {split for _, split, _ in found.values()}
+    if "" in splits and len(splits) > 1:
+        line = next(line for _, split, line in found.values() if not split)
+        raise ValueError(f"{printable(path)}, {line}: split is empty, but other rows have one.")
+    roles = {"": ""} if splits <= {""} else name_roles(splits, path)
+    names = _class_names(path, found.values())
+    places = {name: place for place, name in enumerate(names)}
+    files = sorted(found, key=Path)
+    members = [tuple(sorted(places[label] for label in found[file][0])) for file in files]
+    sets = tuple(sorted(set(members))) if several else tuple((n,) for n in places.values())
+    numbers = {classes: number for number, classes in enumerate(sets)}
+    indices = [numbers[classes] for classes in members]
+    pairs = {role: [[] for _ in range(len(names) + 1)] for role in roles.values()}
+    rarest = find_rarest(indices, sets, len(names)) if several else indices
+    for file, index, place in zip(files, indices, rarest, strict=True):
+        pairs[roles[found[file][1]]][place].append((os.fsencode(file), index))
+    return names, pairs, sets if several else None
 
 
-def _read_row(path, columns, number, values):
-    place = f"{printable(path)}, {number}"
-    texts = {name: values[column].strip() for name, column in columns.items() if column is not None}
-    if not texts["path"]:
+def _find_file(table, place, text):
+    """Returns the path of the image that a row names, relative to the table."""
+    if not text:
         raise ValueError(f"{place}: path is empty; fill it or remove the row.")
-    split, label = texts.get("split", ""), texts["label"]
-    labels = tuple(sorted(set(map(clean_value, label.split(SEVERAL))))) if label else ()
-    if "" in labels:
-        raise ValueError(f"{place}: an empty label in {printable(label)}; remove a {SEVERAL}.")
-    for label in labels:
-        if label.lower() == "nan":
-            raise ValueError(f"{place}: label is {label}, not a class; fill it or remove the row.")
-    check_labels(labels, place)
-    if split and read_split(split) is None:
-        raise ValueError(f"{place}: split {printable(split)}; expected train, test or validation.")
-    if is_address(texts["path"]):
-        address = printable(texts["path"])
-        raise ValueError(f"{place}: {address} is an address; download the image and give its path.")
-    line, file = number.removeprefix("line "), path.parent / os.path.expanduser(texts["path"])
-    if "\\" in texts["path"] and not file.exists():
-        file = path.parent / PureWindowsPath(texts["path"]).as_posix()
-    return Row(place, line, file, labels, split and read_split(split))
-
-
-def _require_files(rows):
-    missing = [row for row in rows if not os.path.isfile(row.path)]
-    if missing:
-        first, *others = sorted(missing, key=lambda row: int(row.line))
-        lines = first_of([row.line for row in others], NAMED)
-        is_drive = re.search(r"(^|/)[A-Za-z]:/", str(first.path))
-        hint = " This is a path of a Windows drive." if is_drive else ""
-        state = "no such image file"
-        if os.path.exists(first.path):
-            state = "a folder, a pipe or a device in place of an image file"
+    if is_address(text):
         raise ValueError(
-            f"{first.place}: {state}: {printable(first.path)}. Expected a path relative "
-            "to the table." + hint + (f" Other lines without their file: {lines}." if lines else "")
+            f"{place}: {printable(text)} is an address; download the image and give its path."
         )
-
-
-def _check_splits(path, rows):
-    """Returns the splits of a table, and for each the name of the split that it becomes."""
-    splits = {row.split for row in rows}
-    if splits <= {""}:
-        return {"": ""}
-    if "" in splits:
-        row = next(row for row in rows if not row.split)
+    file = table.parent / os.path.expanduser(text)
+    if "\\" in text and not file.exists():
+        file = table.parent / PureWindowsPath(text).as_posix()
+    if not file.is_file():
         raise ValueError(
-            f"{row.place}: split is empty, but other rows have one; expected train, test or "
-            "validation in all rows or in none."
+            f"{place}: {why_missing(file, 'image file')}: {printable(file)}. Expected a path "
+            "relative to the table."
         )
-    return name_roles(splits, path)
+    return file
 
 
 def _class_names(path, rows):
     """Returns the classes of the training images, sorted."""
-    training = [row for row in rows if row.split in ("", "train")]
-    labels = tuple(sorted({label for row in training for label in row.labels}))
-    if len(labels) < 2:
-        found = f"{printable(labels[0])} alone" if labels else "none"
+    names = sorted(
+        {label for labels, split, _ in rows if split in ("", "train") for label in labels}
+    )
+    if len(names) < 2:
         raise ValueError(
-            f"{printable(path)}: expected training images of two or more classes; found {found}."
+            f"{printable(path)}: expected training images of two or more classes; found "
+            f"{printable(names[0]) + ' only' if names else 'none'}."
         )
-    known = set(labels)
-    for row in rows:
-        for label in sorted(set(row.labels) - known):
+    for labels, _, line in rows:
+        for label in set(labels) - set(names):
             raise ValueError(
-                f"{row.place}: there is no training image of class {printable(label)}."
+                f"{printable(path)}, {line}: there is no training image of class "
+                f"{printable(label)}."
             )
-    return labels
+    return tuple(names)
