@@ -2,10 +2,15 @@
 
 from types import SimpleNamespace
 
-from load_app import load_app
 from PIL import Image
 
 from keras_gmlp import data
+from keras_gmlp.programs.shared.training import warn_of_data
+from keras_gmlp.training.recipes import RECIPES
+
+
+def run(data):
+    return SimpleNamespace(data=data, recipe=RECIPES["quick"])
 
 
 def test_training_warns_of_the_same_file_in_both_splits(tmp_path, capsys):
@@ -14,8 +19,8 @@ def test_training_warns_of_the_same_file_in_both_splits(tmp_path, capsys):
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.new("L", (4, 4), 20 * place).save(path)  # files of one size
     (tmp_path / "test/b/5.png").write_bytes((tmp_path / "train/a/2.png").read_bytes())
-    opened, warn = data.load(tmp_path, (4, 4), channels=1), load_app("train").warn_of_data
-    warn(SimpleNamespace(data=opened))
+    opened = data.load(tmp_path, (4, 4), channels=1)
+    warn_of_data(run(opened))
     error = capsys.readouterr().err
     assert "1 of 2 test images" in error
     assert "(test/b/5.png is train/a/2.png)" in error
@@ -23,5 +28,5 @@ def test_training_warns_of_the_same_file_in_both_splits(tmp_path, capsys):
     for name in ("test/b/5.png", "train/a/1.png"):  # decoding them says what is wrong
         (tmp_path / name).unlink()
     for others in (opened, data.load("digits")):
-        warn(SimpleNamespace(data=others))
+        warn_of_data(run(others))
         assert capsys.readouterr().err == ""
