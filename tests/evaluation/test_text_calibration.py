@@ -138,7 +138,7 @@ def test_program_and_what_cannot_be_calibrated(run, texts, tmp_path, app):
     save_small_model(language / "model.keras", "masked_lm", small_tokenizer())
     for arguments, reason in (
         ((run, "--split", "all"), "trained on"),
-        ((run, "--data", other, "--split", "validation"), "no validation texts"),
+        ((run, "--data", other, "--split", "validation"), "split validation"),
         ((language, "--data", texts), "a masked language model"),
         ((run,), "held no texts out"),
     ):
