@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import hashlib
+import itertools
 import os
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +19,6 @@ from keras_gmlp.data.text.wordpiece import (
     train_wordpiece,
 )
 from keras_gmlp.utils.files import atomic_write
-from keras_gmlp.utils.inputs import TEXTS
 from keras_gmlp.utils.text_files import find_files, read_lines, read_text
 
 
@@ -89,8 +89,8 @@ class Tokenizer:
         """Learns a vocabulary; the same text gives the same one.
 
         Args:
-            files_or_lines: A text file, a pattern such as `"wiki/*.txt"`, a list of files, or the
-                texts themselves. Strings are files if each ends in `.txt` or `.txt.xz`.
+            files_or_lines: Texts; or a text file, a folder of them or a pattern such as
+                `"wiki/*.txt"`.
             vocabulary_size: Number of tokens, at most: a short text gives fewer. The special tokens
                 `[PAD]`, `[UNK]`, `[CLS]`, `[SEP]`, `[MASK]` have the ids 0 to 4.
             lowercase: Whether to lower letters.
@@ -101,13 +101,9 @@ class Tokenizer:
             A `Tokenizer`.
         """
         if isinstance(files_or_lines, (str, os.PathLike)):
-            files_or_lines = find_files(files_or_lines)
-        items = list(files_or_lines)
-        if items and all(
-            isinstance(i, os.PathLike) or str(i).lower().endswith(TEXTS) for i in items
-        ):
-            items = [line for path in find_files(items) for line in read_lines(path)]
-        trained = train_wordpiece(items, vocabulary_size, lowercase, strip_accents)
+            files_or_lines = itertools.chain(*map(read_lines, find_files(files_or_lines)))
+        lines = list(files_or_lines)
+        trained = train_wordpiece(lines, vocabulary_size, lowercase, strip_accents)
         return cls(trained.to_str(pretty=True))
 
     @classmethod
