@@ -37,14 +37,14 @@ class Row(NamedTuple):
 def read_all_rows(path, text=None, label=None, test=None):
     """Returns the rows of a file or a folder, which may be divided, or of two files."""
     first, second = (path, test) if test else find_parts(path)
-    rows, columns = read_part(first, text, label)
+    rows = _read_part(first, text, label)
     if not second:
         return rows
     if len({row.split for row in rows}) > 1:
         raise ValueError(
             f"{first}: its column split and {second} both name texts for testing; leave one out."
         )
-    tested = read_part(Path(second).expanduser(), *columns)[0]
+    tested = _read_part(Path(second).expanduser(), text, label)
     if any(row.split == "test" for row in tested):
         tested = [row for row in tested if row.split == "test"]
     parts = ("train", rows), ("test", tested)
@@ -67,14 +67,11 @@ def find_parts(path):
     return found
 
 
-def read_part(path, text=None, label=None):
-    """Returns the rows of a file, or of a folder by class, and the columns of text and label."""
-    if path.is_dir():
-        rows, columns = _read_folder(path), (text, label)
-    elif path.suffix.lower() in SUFFIXES:
-        rows, columns = _read_table(path, text, label)
-    else:
+def _read_part(path, text, label):
+    """Returns the rows of a file, or of a folder by class."""
+    if not (path.is_dir() or path.suffix.lower() in SUFFIXES):
         raise ValueError(f"{path}: expected a folder or a file in {', '.join(SUFFIXES)}.")
+    rows = _read_folder(path) if path.is_dir() else _read_table(path, text, label)
     if not rows:
         raise ValueError(
             f"{path}: no texts; lay them out as {path}/<class name>/<text>.txt, or give a CSV, TSV "
@@ -85,11 +82,11 @@ def read_part(path, text=None, label=None):
         if not (row.label and all(map(str.strip, texts))):
             raise ValueError(f"{path}, {row.place}: text or label is empty; fill or remove it.")
     _warn_of_contradictions(path, rows)
-    return rows, columns
+    return rows
 
 
 def _read_table(path, text, label):
-    """Returns the rows of a CSV, TSV or JSON lines file, and its columns of text and label."""
+    """Returns the rows of a CSV, TSV or JSON lines file."""
     names, rows = read_rows(path) if path.suffix.lower() in TABLES else _read_objects(path)
     texts, label = choose_columns(names, text, label, path)
     column = find_column(path, [name for name in names if name not in (*texts, label)], "split")
@@ -106,7 +103,7 @@ def _read_table(path, text, label):
         part = tuple(parts) if len(parts) > 1 else parts[0]
         name = "" if name.strip().lower() == "nan" else clean_value(name)
         found.append(Row(part, name, place, read_split(split)))
-    return found, (texts, label)
+    return found
 
 
 def _read_objects(path):
