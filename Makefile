@@ -16,18 +16,19 @@ web: $(VENV)/.core $(LITERT)
 
 # Code that computes runs on each backend, the rest on one: this on PyTorch, which compiles nothing,
 # the others on TensorFlow.
-ON_PYTORCH := tests/attack tests/comparison tests/runs tests/weights tests/analysis/test_texts.py \
+ON_PYTORCH := tests/attack tests/comparison tests/runs tests/weights \
 	$(addprefix tests/test_, benchmarks.py example_distillation.py example_questions.py readme.py \
 	records.py) \
 	$(addprefix tests/apps/test_, full_disk.py own_images.py shipped_names.py text_apps.py) \
-	$(addprefix tests/evaluation/test_, flops.py label_images.py text.py) \
+	$(addprefix tests/analysis/test_, texts.py tokens.py) \
+	$(addprefix tests/evaluation/test_, flops.py label_images.py text.py unknown.py) \
 	$(addprefix tests/training/test_, damaged_runs.py model_card.py) \
 	$(addprefix tests/models/test_, backends.py convnet.py features.py folding.py precision.py \
 	presets.py structure.py torch_convolutions.py)
 ON_EACH := tests/layers tests/models/test_families.py tests/models/test_resnet.py \
 	tests/models/test_language_model.py tests/objectives tests/tasks tests/training \
 	tests/models/test_saved.py \
-	tests/analysis/test_tokens.py tests/analysis/test_explanation.py
+	tests/analysis/test_explanation.py
 # Tests compile many small models and run each a few times: skip optimizing, cache the compilations.
 XLA := XLA_FLAGS="--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true \
 	--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1 \

@@ -10,8 +10,6 @@ from keras_gmlp.data.images.label_sets import refuse_several
 from keras_gmlp.data.run_folder import Run
 from keras_gmlp.evaluation.labelled import LabelledImages
 from keras_gmlp.evaluation.scoring import read_logits
-from keras_gmlp.inference import images as inference
-from keras_gmlp.inference import text as texts_inference
 from keras_gmlp.inference.card_update import find_models, read_any_card, update_card
 from keras_gmlp.tasks.confidence import (
     TEMPERATURE,
@@ -30,11 +28,11 @@ from keras_gmlp.tasks.scores import (
     round_scores,
 )
 from keras_gmlp.training.model_card import write_model_card
-from keras_gmlp.utils.card import read_card
 from keras_gmlp.utils.environment import require
 from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.files import directory_lock, write_json
 from keras_gmlp.utils.sources import find_model
+from keras_gmlp.weights.loading import load
 
 
 def calibrate_run(directory, data=None, split=None, reject=0.05, data_dir=None):
@@ -94,15 +92,10 @@ def calibrate_run(directory, data=None, split=None, reject=0.05, data_dir=None):
 def find_outdated(directory):
     """Returns the names of files that compute probabilities, perhaps with another temperature."""
     directory, _ = find_model(directory, ("run",))
-    if not (directory / "model.keras").exists():  # of a text model only the .tflite may be there
-        return []
-    current = read_card(directory / "model.keras").get(TEMPERATURE)
-    outdated = ["saved_model"] if (directory / "saved_model").exists() else []
-    for path in directory.glob("model*.tflite"):
-        card = read_card(path)
-        if card.get("output") == "probabilities" and card.get(TEMPERATURE) != current:
-            outdated.append(path.name)
-    return outdated
+    cards = {path: read_any_card(path) for path in find_models(directory)}
+    current = next(iter(cards.values())).get(TEMPERATURE)  # of model.keras
+    stale = {p for p, c in cards.items() if c.get("output") and c.get(TEMPERATURE) != current}
+    return [path.name for path in cards if path.is_dir() or path in stale]
 
 
 def _refuse_trained(name, own, split):
@@ -115,7 +108,7 @@ def _refuse_trained(name, own, split):
 
 def _read_images(directory, data, split, data_dir):
     """Returns what the images are, their logits and classes, and logits of other pictures."""
-    classifier = inference.load(find_model(directory, ("keras",))[0])
+    classifier = load(find_model(directory, ("keras",))[0])
     if classifier.thresholds is not None:
         raise ValueError(f"{directory}: gives any number of labels; calibration requires one.")
     name, own, division = Run(directory).data(data, split)
@@ -137,7 +130,7 @@ def _read_images(directory, data, split, data_dir):
 
 def _read_texts(directory, data, split, data_dir):
     """Returns for texts what `_read_images` does."""
-    model = texts_inference.load(directory)
+    model = load(directory)
     task = find_task(model.task)
     if task.logits_rank != 2:
         raise ValueError(f"{directory}: {task.kind}; calibration requires a classifier.")

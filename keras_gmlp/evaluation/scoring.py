@@ -62,8 +62,12 @@ def evaluate(models, data, split=None, limit=None):
     """
     if not models:
         raise ValueError("expected at least one model; received none.")
-    score_all = _score_images if isinstance(data, LabelledImages) else _score_texts
-    entries, results = score_all(models, data, split, limit)
+    if not isinstance(data, LabelledImages):
+        entries, results = _score_texts(models, data, split, limit)
+    elif split or limit:
+        raise ValueError("split and limit are for texts; LabelledImages takes the split.")
+    else:
+        entries, results = _score_images(models, data)
     first, rows = results[0][1], []
     for model, (scores, found) in zip(models, results, strict=True):
         agreement = {}
@@ -84,7 +88,7 @@ def _score_texts(models, source, split, limit):
     return entries, [task.score(model, samples) for model in models]
 
 
-def _score_images(models, images, *_):
+def _score_images(models, images):
     """Returns for images what `_score_texts` does."""
     require("sklearn", "evaluation", "demo")  # which `score` imports, after the work
     rows, single = images.label_rows, [m.path for m in models if m.thresholds is None]

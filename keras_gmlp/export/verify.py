@@ -16,8 +16,6 @@ from keras_gmlp.export.formats import (
     file_name,
     write_formats,
 )
-from keras_gmlp.inference import images as inference
-from keras_gmlp.inference import text as text_inference
 from keras_gmlp.inference.latency import measure_latencies, time_calls
 from keras_gmlp.models.folding import fold
 from keras_gmlp.tasks.confidence import TEMPERATURE, Confidence
@@ -26,6 +24,7 @@ from keras_gmlp.training.model_card import write_model_card
 from keras_gmlp.utils.card import read_card
 from keras_gmlp.utils.files import directory_lock, remove_leftovers, write_json
 from keras_gmlp.utils.sources import find_model
+from keras_gmlp.weights.loading import load
 
 CALIBRATION = 500  # training images that determine the ranges of the integers
 WRITTEN = ("labels", "named")  # entries of a card that each export writes anew
@@ -75,7 +74,7 @@ def export_run(
         raise ValueError(f"{directory}: a text model; --fold and --batch are for images.")
     with directory_lock(directory):
         remove_leftovers(directory, "|".join(map(re.escape, FORMATS.values())))
-        opened = (text_inference if is_text else inference).load(path)
+        opened = load(path)
         model = fold(opened.model) if folded else opened.model
         calibration = checked = None
         if data is not None and is_text:
@@ -119,9 +118,9 @@ def load_check_data(directory, name=None):
             raise ValueError(
                 f"{directory}: give --data FILE, a text to check the files with, or --no-check."
             )
-        return task.load_check_samples(text_inference.load(path), run.texts(name)[0])
+        return task.load_check_samples(load(path), run.texts(name)[0])
     name = name or (None if "data" in run.recipe else card.get("data"))
-    shape = run.recipe.get("image_shape") or inference.load(path).image_shape
+    shape = run.recipe.get("image_shape") or load(path).image_shape
     return run.load_images(shape, name, card.get("fit", "crop"))
 
 
@@ -184,7 +183,7 @@ def check_export(path, images, expected, labels=None, batch=1):
         their number is fixed once it runs.
     """
     path, is_text = Path(path), isinstance(images, dict)
-    model = (text_inference if is_text else inference).load(path, threads=1)
+    model = load(path, threads=1)
     logits, used = _run(model, images), ...
     if is_text and "mask_positions" in images:
         used = images["mask_positions"] > 0

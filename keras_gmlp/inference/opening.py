@@ -15,6 +15,7 @@ import numpy as np
 from keras_gmlp.models.saved import damaged_error, load_model, require_inputs
 from keras_gmlp.tasks.registry import TEXT_TASKS, find_task
 from keras_gmlp.utils.card import from_members, read_card, require_undamaged
+from keras_gmlp.utils.environment import require
 from keras_gmlp.utils.errors import naming_errors
 from keras_gmlp.utils.labels import read_labels
 from keras_gmlp.utils.parsers import open_interpreter
@@ -134,13 +135,7 @@ def _no_rows(shape):
 
 
 def _open_onnx(path, threads):
-    try:
-        import onnxruntime
-    except ImportError:
-        raise ValueError(
-            f"{path}: an ONNX file requires its runtime (pip install onnxruntime); or give the "
-            ".tflite or .keras file."
-        ) from None
+    onnxruntime = require("onnxruntime", f"{path}: an ONNX file", "onnx")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     try:
@@ -200,13 +195,7 @@ def open_keras(model, path=None, card=None):
 
 
 def _open_saved_model(path):
-    try:
-        import tensorflow as tf
-    except ImportError:
-        raise ValueError(
-            f"{path}: a SavedModel requires TensorFlow; install it or give the .tflite or .keras "
-            "file."
-        ) from None
+    tf = require("tensorflow", f"{path}: a SavedModel", "train")
     try:
         loaded = tf.saved_model.load(str(path))
         signature = loaded.signatures["serving_default"]

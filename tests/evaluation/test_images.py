@@ -130,12 +130,10 @@ def test_card_decides_how_images_are_cut_and_fitted(tmp_path):
     np.testing.assert_array_equal(images, expected[: len(images)])
 
 
-@pytest.mark.parametrize("part", ["train", "all"])
-def test_data_set_by_name(part):
-    digits = data.load("digits")
-    parts = ["test", "train"] if part == "all" else [part]
+def test_data_set_by_name():
+    digits, parts = data.load("digits"), ["test", "train"]
     expected = [digits.labels[i] for name in parts for i in data.arrays(digits, name)[1]]
-    images = LabelledImages("digits", part)
+    images = LabelledImages("digits", "all")
     assert (len(images), images.total) == (len(expected), 1797)
     _, result = evaluate([classifier(tuple("9876543210"), (8, 8, 1))], images)
     assert [result.classes[i] for i in result.labels] == expected
@@ -157,8 +155,7 @@ def test_formats_agree(tmp_path, photos, app):
     for row in rows:
         assert row["log_likelihood"] == pytest.approx(rows[0]["log_likelihood"], abs=0.02)
         assert row["latency_ms"] > 0
-    for name in ("confusion", "errors", "reliability"):
-        assert (out / f"{name}.png").stat().st_size > 1000
+    assert {path.stem for path in out.glob("*.png")} == {"confusion", "errors", "reliability"}
     table = read_table(out / "predictions.csv")
     assert len(table) == 18
     assert table[-1]["path"] == str(photos / "red" / "5.png")
@@ -182,17 +179,6 @@ def test_program_prints_the_report(run, photos):
     assert "images            12 of 18" in out
     assert "unknown classes   green" in out
     assert "missing classes   green, grey" in out
-
-
-def test_program_prints_json_and_writes_a_table(run, photos, tmp_path):
-    table = tmp_path / "new" / "table.csv"
-    code, out, _ = run("colours", "--data", photos, "--json", "--csv", table)
-    found = json.loads(out)
-    assert (code, found["images"], found["models"][0]["accuracy"]) == (0, 3, round(2 / 3, 6))
-    assert found["unknown_classes"] == found["missing_classes"] == []
-    rows = read_table(table)
-    assert [row["path"] for row in rows] == [str(photos / c / "4.png") for c in sorted(LABELS)]
-    assert [row["correct"] for row in rows] == ["1", "1", "0"]
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def warn_of_data(run):
 
     task, data = run.recipe.task, run.data
     if task.domain == "images":
-        if found := find_equal_files(record_samples(data)):
+        if data.train.paths and (found := find_equal_files(record_samples(data))):
             copy, original = map(printable, next(iter(found.items())))
             warn_of_copies(found, data.test, "images", f"{copy} is {original}")
         return
