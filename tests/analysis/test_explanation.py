@@ -23,9 +23,9 @@ def image(shape=(8, 12, 3)):
     return pixels(*shape)
 
 
+@pytest.mark.once
 def test_map_plus_bias_is_the_logit():
     for model in (
-        gMLP(hidden_dim=12, **TINY),
         MLPMixer(stem="convolutions", **TINY),
         ResMLP(**TINY),  # its last norm is an Affine
         gMLP(hidden_dim=12, pooling="attention", **TINY),
@@ -41,6 +41,7 @@ def test_map_plus_bias_is_the_logit():
         np.testing.assert_allclose(found, logits[CLASSES], atol=1e-5)
 
 
+@pytest.mark.once
 def test_maps_of_a_model_with_zooms_show_the_whole_image():
     plain = gMLP(hidden_dim=12, **{**TINY, "input_shape": (4, 8, 3)})
     redraw_weights(plain)
@@ -51,8 +52,11 @@ def test_maps_of_a_model_with_zooms_show_the_whole_image():
     found, expected = class_maps(model, picture, CLASSES), class_maps(plain, whole, CLASSES)
     assert not has_exact_maps(model)
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    with pytest.raises(NotApplicableError, match="no head"):
+        class_maps(gMLP(hidden_dim=12, include_top=False, **TINY), image(), [0])
 
 
+@pytest.mark.once
 def test_values_are_at_the_places_of_their_tokens():
     model = MLPMixer(**TINY)
     redraw_weights(model)
@@ -83,12 +87,6 @@ def test_gradient_is_the_difference_quotient():
     expected = expected.T[CLASSES].reshape(3, 2, 3)
     assert expected.std() > 0.01
     np.testing.assert_allclose(found, expected, rtol=0.01, atol=0.01 * expected.std())
-
-
-@pytest.mark.once
-def test_model_without_a_head():
-    with pytest.raises(NotApplicableError, match="no head; expected an image classifier"):
-        class_maps(gMLP(hidden_dim=12, include_top=False, **TINY), image(), [0])
 
 
 @pytest.fixture

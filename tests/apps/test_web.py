@@ -273,15 +273,6 @@ def test_broken_models(page, pictures):
     assert page.inner_text("#problem") == ""
 
 
-def test_model_that_is_gone(browser, address, folder):
-    gone = folder / "gone.tflite"
-    gone.touch()
-    with open_page(browser, address) as page:
-        gone.unlink()
-        page.select_option("#model", "gone")
-        page.get_by_text("gone: cannot be fetched (the server answered 404).").wait_for()
-
-
 def test_without_webassembly(browser, address, pictures):
     with open_page(browser, address, "delete globalThis.WebAssembly") as page:
         assert "no WebAssembly" in read_problem(page)

@@ -7,7 +7,6 @@ from PIL import Image, ImageCms, ImageDraw
 from web_page import as_text, call
 
 from keras_gmlp.data.images.read_image import INTERPOLATIONS, read_image, read_views
-from keras_gmlp.data.images.resizing import find_inner_size, find_place
 
 RANDOM = np.random.default_rng(0)
 READ = """
@@ -138,12 +137,6 @@ def test_jpeg(page, tmp_path, size, picture, most, mean):
     assert found.mean() < mean
 
 
-def test_thin_picture_is_refused_before_scaling(page, tmp_path):
-    arguments = [as_text(encode(noise(1, 20_000))), (224, 224, 3), {"crop": 0.875}]
-    with pytest.raises(Exception, match="1 x 20000 is too thin: scaled, it has more than"):
-        call(page, READ, arguments)
-
-
 @pytest.mark.parametrize("kind", ["GIF", "BMP", "WEBP"])
 def test_other_formats(page, tmp_path, kind):
     assert difference(page, tmp_path, encode(photo(90, 70), kind)).max() <= 4
@@ -170,28 +163,3 @@ def test_fits_and_crops(page, tmp_path, preparation, shapes, sizes, interpolatio
         for size in sizes:
             options = {**preparation, "interpolation": interpolation}
             assert difference(page, tmp_path, encode(noise(*size)), shape, **options).max() == 0
-
-
-def test_fit_for_many_sizes(page):
-    """The size inside the input, which is rounded, for many small pictures."""
-    sizes = [(width, height) for width in range(1, 40, 3) for height in range(1, 40, 3)]
-    script = """const [sizes, [right, bottom]] = given;
-      return sizes.map(([width, height]) => {
-        const data = new Uint8ClampedArray(3 * width * height).fill(255);
-        const image = { width, height, channels: 3, data };
-        const found = prepare.prepare(image, [bottom, right, 3], { fit: "pad" });
-        return Array.from(found.data).filter((_, i) => i % 3 === 0);
-      });"""
-    target = (13, 10)
-    for size, found in zip(sizes, call(page, script, [sizes, target]), strict=True):
-        inner = find_inner_size(size, target)
-        left, top = find_place(inner, target)
-        expected = np.zeros(target[::-1], int)
-        expected[top : top + inner[1], left : left + inner[0]] = 255
-        np.testing.assert_array_equal(np.reshape(found, target[::-1]), expected)
-
-
-def test_unknown_fit_is_refused(page):
-    arguments = [as_text(encode(noise(8, 8))), (4, 4, 3), {"fit": "toString"}]
-    with pytest.raises(Exception, match="crop, stretch, pad"):
-        call(page, READ, arguments)

@@ -20,7 +20,7 @@ from keras_gmlp.layers import ExternalAttention
 pytestmark = pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="the converter is TensorFlow's"
 )
-CALIBRATION = np.random.default_rng(0).integers(0, 256, (50, 16, 16, 3), "uint8")
+CALIBRATION = np.random.default_rng(0).integers(0, 256, (30, 16, 16, 3), "uint8")
 
 
 def run_integers(model, images, folder):
@@ -83,7 +83,7 @@ def test_attention_in_integers_divides_by_no_sum_that_rounds_to_nothing(tmp_path
 
 def with_small_tokens(family):
     """A model whose class tokens are a sixth of what the other tokens are."""
-    model = random_model(family, class_token=True)
+    model = random_model(family, class_token=True, depth=1)
     for layer in model.layers:
         if layer.name in ("class_token", "distillation_token"):
             layer.token.assign(layer.token / 6)
@@ -111,7 +111,7 @@ def test_enlarged_class_tokens_change_nothing(family):
 
 @pytest.mark.parametrize("scale", [1, 1 / 1000])  # large enough; as small as epsilon
 def test_class_tokens_that_stay(scale):
-    model = random_model("vit")
+    model = random_model("vit", depth=1)
     for name in ("class_token", "position"):
         weights = model.get_layer(name).get_weights()
         model.get_layer(name).set_weights([w * scale for w in weights])
@@ -131,38 +131,3 @@ def test_small_class_token_in_integers(tmp_path, monkeypatch):
     enlarged = error()
     monkeypatch.setattr(quantization, "measure_gains", lambda *_: (None, None))
     assert enlarged < error() / 1.5
-
-
-@keras.saving.register_keras_serializable("tests")
-class ForeignBlock(keras.layers.Layer):
-    """A block of another package: its norms have no names, one is in a list, one built late."""
-
-    def __init__(self, **kwargs):
-        super().__init__(**kwargs)
-        self.first = keras.layers.LayerNormalization()
-        self.more = [keras.layers.LayerNormalization()]
-        self.dense = keras.layers.Dense(12)
-
-    def build(self, input_shape):
-        self.late = keras.layers.LayerNormalization()
-        for layer in (self.first, *self.more, self.dense, self.late):
-            layer.build(input_shape)
-
-    def call(self, inputs):
-        return self.late(self.dense(self.more[0](inputs)) + self.first(inputs))
-
-
-def test_norms_inside_a_foreign_block_take_their_integer_form():
-    image = keras.Input((16, 16, 3))
-    tokens = keras.layers.Reshape((64, 12))(keras.layers.Rescaling(1 / 128, -1)(image))
-    model = keras.Model(image, keras.layers.Flatten()(ForeignBlock(name="block")(tokens)))
-    rng = np.random.default_rng(0)
-    model.set_weights([rng.normal(size=w.shape) for w in model.get_weights()])
-    copy = prepare_for_int8(model, CALIBRATION)
-    block = copy.get_layer("block")
-    assert type(block) is ForeignBlock
-    for norm in (block.first, block.more[0], block.late):
-        assert type(norm) is IntegerLayerNormalization
-    assert type(model.get_layer("block").first) is keras.layers.LayerNormalization
-    expected = to_numpy(model(CALIBRATION))
-    np.testing.assert_allclose(to_numpy(copy(CALIBRATION)), expected, atol=1e-4)

@@ -4,15 +4,13 @@ import csv
 import json
 import os
 import shutil
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from blobs import crop, scene
-from load_app import load_app
 from PIL import Image, ImageEnhance
 
-from keras_gmlp.inspection.check import Finding, check_folder, write_findings
+from keras_gmlp.inspection.check import check_folder
 from keras_gmlp.utils.files import hash_file
 
 
@@ -139,17 +137,3 @@ def test_program_finds_nothing(tmp_path, app, monkeypatch):
     assert table == "path,class,finding,other,score,note\n"
     code, _, error = app("check_data", "gone")
     assert (code, "no such folder" in error, error.count("\n")) == (1, True, 1)
-
-
-def test_program_says_why_labels_are_not_judged():
-    why = load_app("check_data").why_unjudged
-    assert "two classes of five readable pictures" in why(SimpleNamespace(accuracy=None), None)
-    assert "predict 40 % of the labels" in why(SimpleNamespace(accuracy=0.4), None)
-    assert "runs/a does not separate" in why(SimpleNamespace(accuracy=0.4), "runs/a")
-
-
-def test_names_in_the_table_are_kept(tmp_path):
-    names = ["a,b\n.png", "\udcff.png", "ü.png"]
-    write_findings([Finding(name, "c", "unreadable") for name in names], tmp_path / "f.csv")
-    with open(tmp_path / "f.csv", newline="", encoding="utf-8", errors="surrogateescape") as file:
-        assert [row["path"] for row in csv.DictReader(file)] == names
