@@ -127,7 +127,7 @@ def test_command_of_the_wheel_needs_the_core_dependencies_alone(installed, tmp_p
     assert json.loads(output)["predictions"][0]["label"] == "cat"
     # Without the page of a clone, and without a backend: one line each.
     for arguments, reason in (
-        (["serve"], "not in this installation"),
+        (["serve"], "not installed"),
         (
             ["classify", cat, "--model", ROOT / "saved_models/gmlp_n4_32-cifar10/model.keras"],
             "keras-gmlp[torch]",

@@ -368,24 +368,22 @@ def main(arguments=None):
     parser = OneLineParser(prog="attack", description=__doc__)
     parser.add_argument("kinds", nargs="*", metavar="KIND", help=f"of {', '.join(KINDS)}; all")
     parser.add_argument("--cases", type=int, help="of each kind; default: 100,000 in all")
-    parser.add_argument("--first", type=int, default=0, help="number of the first case")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="default: the cores")
     parser.add_argument("--out", default="build/attack", help="default: %(default)s")
     options = parser.parse_args(arguments)
     if unknown := set(options.kinds) - set(KINDS):
         parser.error(f"no kind {unknown.pop()}; expected some of {', '.join(KINDS)}")
     failed, context = [], get_context("spawn")
     for kind in options.kinds or KINDS:
-        end = options.first + (KINDS[kind][2] if options.cases is None else options.cases)
+        count = KINDS[kind][2] if options.cases is None else options.cases
         size = 1 if kind == "kills" else PART
-        parts = [range(n, min(n + size, end)) for n in range(options.first, end, size)]
-        with ProcessPoolExecutor(options.jobs, context, limit_memory) as pool:
+        parts = [range(n, min(n + size, count)) for n in range(0, count, size)]
+        with ProcessPoolExecutor(None, context, limit_memory) as pool:
             run = functools.partial(run_part, kind, options.seed, out=options.out)
             try:
                 found = [folder for part in pool.map(run, parts) for folder in part]
             except BrokenProcessPool:
                 found = [f"a process crashed or hung; its case is in {options.out}"]
-        print(f"{kind}: {end - options.first:,} cases, {len(found)} failed", *found, sep="\n  ")
+        print(f"{kind}: {count:,} cases, {len(found)} failed", *found, sep="\n  ")
         failed += found
     return int(bool(failed))

@@ -20,7 +20,7 @@ from keras_gmlp.data.text.tokenizer import SPECIAL_TOKENS, Tokenizer, make_wordp
 from keras_gmlp.utils import card
 from keras_gmlp.utils.csv_tables import read_rows
 from keras_gmlp.utils.files import parse_json
-from keras_gmlp.utils.labels import clean_value, is_label
+from keras_gmlp.utils.labels import is_label
 
 # The same text may come with two labels.
 pytestmark = pytest.mark.filterwarnings("ignore::keras_gmlp.utils.errors.DataWarning")
@@ -96,25 +96,6 @@ def test_any_tokenizer_is_ours_or_refused(tokenizer, data, value):
         assert found.decode(ids).startswith("a cat")
 
 
-@given(st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=8))
-def test_written_objects_are_read(folder, rows):
-    objects = [{"text": text, "label": label} for text, label in rows]
-    path = folder / "a.jsonl"
-    path.write_text("\n".join(map(json.dumps, objects)))
-    found = accept(read_all_rows, path)
-    if isinstance(found, str):
-        assert "is empty" in found
-    else:
-        assert [row[:2] for row in found] == [(text, clean_value(label)) for text, label in rows]
-
-
-@given(VALUE)
-def test_any_json_is_labelled_texts_or_refused(folder, value):
-    path = folder / "any.jsonl"
-    path.write_text(json.dumps(value))
-    accept(read_all_rows, path)
-
-
 @given(TEXT | st.binary(max_size=40) | VALUE.map(json.dumps))
 def test_any_text_is_json_or_refused(text):
     accept(parse_json, text, "a.json")
@@ -152,24 +133,6 @@ def test_odd_descriptions_of_packed_sets(packed, name, value):
         assert all(map(is_label, data.labels))
         assert data.train.arrays()[0].shape == (4, *data.image_shape)
         assert data.label_sets is None or len(data.label_rows()) > 1
-
-
-@given(
-    st.lists(st.integers(-3, 3) | st.floats() | st.booleans(), max_size=5),
-    st.sampled_from((None, "int8", "uint64", "float16", "bool", "U3", "datetime64[s]")),
-)
-def test_odd_class_indices_of_packed_sets(packed, values, kind):
-    folder, description = packed
-    (folder / "packed.json").write_text(description)
-    try:
-        with np.errstate(all="ignore"):
-            labels = np.array(values, kind)
-    except (ValueError, TypeError, OverflowError):
-        labels = np.array(values, object)
-    np.save(folder / "train_labels.npy", labels)
-    data = accept(load_packed, folder)
-    if not isinstance(data, str):
-        assert all(int(label) == label and label in (0, 1) for label in data.train.arrays()[1])
 
 
 WORD = st.text(st.characters(codec="utf-8", categories=("L", "N", "P", "M")), min_size=1)
