@@ -9,7 +9,6 @@ from load_app import load_app
 from PIL import Image
 
 import keras_gmlp
-from keras_gmlp.programs.shared import training
 from keras_gmlp.tasks.confidence import Answer
 from keras_gmlp.weights import pretrained
 
@@ -133,10 +132,3 @@ def test_ctrl_c_says_what_resumes(tmp_path, monkeypatch, app):
     code, _, error = app("train", *QUICK, "--out", tmp_path / "run", "--restart")
     assert code == 130
     assert "without --restart resumes the run" in error
-
-
-def test_report_of_a_run_with_an_export_that_has_no_time(capsys):
-    exports = {"saved_model": {"accuracy": 0.5, "megabytes": 3.2}}
-    metrics = {"test_accuracy": 0.5, "epochs": 1, "exports": exports}
-    training.report(SimpleNamespace(folds=None, json=False), [metrics], "runs/a")
-    assert "test accuracy 50.00 %" in capsys.readouterr().out

@@ -3,15 +3,13 @@
 import io
 import json
 import sys
-from types import SimpleNamespace
 
 import pytest
 from load_app import load_app
 from small_text import LABELS, LINES, save_small_model, small_text_model, small_tokenizer
 
-from keras_gmlp.data.text import TextSplit, Tokenizer
-from keras_gmlp.programs.shared import text_options, training
-from keras_gmlp.tasks.registry import TEXT_TASKS, find_task
+from keras_gmlp.data.text import Tokenizer
+from keras_gmlp.tasks.registry import TEXT_TASKS
 from keras_gmlp.utils.card import write_text_card
 
 FRANCE = "Paris is the [MASK] of France."
@@ -62,19 +60,6 @@ def test_marks_are_kept_unless_asked(tmp_path, options, kept):
     parsed = program.main.parse([*given, "--cased", "--strip-accents"])
     with pytest.raises(ValueError, match="tokenizer"):
         program.prepare_text(parsed, program.read_settings(parsed))
-
-
-def test_unknown_tokens_are_a_warning(capsys):
-    texts = SimpleNamespace(texts=["ελληνικά γράμματα"])
-    tested = TextSplit(["a gem"] * 200, [0] * 200)
-    data = SimpleNamespace(train=texts, test=tested, tokenizer=small_tokenizer())
-    recipe = SimpleNamespace(task=find_task("text_classification"))
-    training.warn_of_data(SimpleNamespace(recipe=recipe, data=data))
-    start = "train: warning: 100.0 % of the tokens are unknown to the tokenizer"
-    assert capsys.readouterr().err.startswith(start)
-    data.train = SimpleNamespace(texts=[("a gem", LINES[0])])
-    training.warn_of_data(SimpleNamespace(recipe=recipe, data=data))
-    assert not capsys.readouterr().err
 
 
 def test_long_texts_are_cut_for_people_and_escaped(capsys):
@@ -230,16 +215,3 @@ def test_similar_lines(run, models, notes, name):
     assert found["query"] == query
     assert [row["line"] for row in found["similar"]] == [3, 1]
     assert found["similar"][0]["text"].startswith("In the old house")
-
-
-def test_long_lines_are_one_warning(run, models, notes):
-    notes.write_text("a gem\n" + 2 * (" ".join(LINES * 3) + "\n"), "utf-8")
-    code, printed, errors = run("similar", "a gem", "--data", notes, model=models["fill_mask"])
-    assert (code, len(printed)) == (0, 3)
-    assert len(errors.splitlines()) == 1
-    assert "48 tokens" in errors
-    code, printed, errors = run("similar", " ", "--data", notes, model=models["fill_mask"])
-    assert (code, printed) == (1, [])
-    assert "empty" in errors
-    given = ("a gem", "--data", notes, "--out", "sheet.png")  # of pictures
-    assert run("similar", *given, model=models["fill_mask"])[0] == 2

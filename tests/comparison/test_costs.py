@@ -74,10 +74,3 @@ def test_run_without_model_and_recipe_is_reported(run, measured):
     assert costs.measure_costs([run], lines.append) == {"resmlp_n4_32": {}}
     assert lines[0].startswith("resmlp_n4_32-seed0: found neither model.keras nor a recipe.json")
     assert measured == []
-
-
-def test_flops_are_counted_once(run, measured, monkeypatch):
-    (run.directory / "model.keras").write_text("a model")
-    (run.directory / "metrics.json").write_text(json.dumps({"flops": 12}))
-    monkeypatch.setattr(costs, "count_flops", None)
-    assert costs.measure_costs([run])["resmlp_n4_32"]["flops"] == 12

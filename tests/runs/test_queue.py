@@ -75,25 +75,6 @@ def test_bad_plan_is_one_line(tmp_path, capsys):
         assert ended.value.code == 2
 
 
-@pytest.mark.parametrize(
-    ("options", "code", "reason"),
-    [(["--report", "plan.json"], 2, "--report"), (["--report", "folder"], 1, "folder")],
-)
-def test_wrong_options_are_one_line_before_the_work(
-    tmp_path, capsys, monkeypatch, options, code, reason
-):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "folder").mkdir()
-    try:
-        found = queue.main([str(write_plan(tmp_path, {"out": "a"})), *options])
-    except SystemExit as ended:
-        found = ended.code
-    error = capsys.readouterr().err
-    assert (found, error.count("\n")) == (code, 1)
-    assert reason in error
-    assert {path.name for path in tmp_path.iterdir()} == {"folder", "plan.json"}
-
-
 def test_ctrl_c_says_that_the_command_resumes(tmp_path, capsys, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt

@@ -45,13 +45,7 @@ def test_defaults():
     found = text.model, text.data, text.recipe, text.out
     assert found == ("gmlp_nano", None, "quick", "runs/gmlp_nano-text")
     recipe = RunSettings(recipe="standard", seed=4, set={"mixup": 0.1}).make_recipe()
-    augmentation = recipe.task.augmentation
-    assert (recipe.epochs, recipe.seed, augmentation.mixup, augmentation.cutmix) == (
-        36,
-        4,
-        0.1,
-        0.5,
-    )
+    assert (recipe.epochs, recipe.seed, recipe.task.augmentation.mixup) == (36, 4, 0.1)
 
 
 def test_settings_survive_json():

@@ -12,9 +12,7 @@ from keras_gmlp.evaluation import calibration
 from keras_gmlp.evaluation.labelled import LabelledImages
 from keras_gmlp.evaluation.scoring import evaluate
 from keras_gmlp.inference import images as inference
-from keras_gmlp.programs.shared.run_options import read_settings
 from keras_gmlp.runs import RunSettings
-from keras_gmlp.runs.prepare import load_data
 from keras_gmlp.training.model_card import write_command
 from keras_gmlp.utils.card import read_card
 
@@ -80,21 +78,3 @@ def test_further_training_takes_the_fit_of_the_weights(trained, photos, tmp_path
     prepared = runs.prepare(RunSettings(**chosen, out=str(tmp_path / "run")))
     assert prepared.data.fit == "pad"
     assert prepared.model.input_shape == (None, 16, 24, 3)
-
-
-def test_bad_size_is_one_line(photos, tmp_path, app):
-    for size, code, reason in (("9x16", 1, "patches"), ("8x16x3", 2, "HEIGHTxWIDTH")):
-        arguments = ["--data", photos, "--image-size", size, "--out", tmp_path / "run"]
-        found, _, error = app("train", *arguments, "--model", "gmlp_n4_32")
-        assert found == code
-        assert reason in error.splitlines()[-1]
-        assert not (tmp_path / "run").exists()
-
-
-def test_options_reach_the_data(photos):
-    options = ["--data", str(photos), "--image-size", "8x16", "--fit", "pad"]
-    options += ["--model", "gmlp_n4_32"]
-    settings = read_settings(load_app("train").main.parse(options))
-    assert (settings.data, settings.image_size, settings.fit) == (str(photos), (8, 16), "pad")
-    found = load_data(settings)
-    assert (found.image_shape, found.fit) == ((8, 16, 3), "pad")
