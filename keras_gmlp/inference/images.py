@@ -6,23 +6,13 @@ from keras_gmlp.tasks.classifier import TEXT, Classifier, make_classifier  # noq
 
 
 def load(path, threads=None):
-    """Loads a saved model of any format.
+    """Loads an image model, as `keras_gmlp.load` does; published weights require Keras, see there.
 
-    Args:
-        path: A `.tflite`, `.keras` or `.onnx` file, the folder of a SavedModel, or the folder of
-            a run, in which model.tflite comes before model_features.tflite, model.keras and
-            saved_model; or the name of a model that comes with a clone of the repository, such as
-            `"gmlp_photo_64"`. Published weights load with `weights.load(source).classifier()`.
-        threads: Number of threads of the LiteRT or ONNX runtime. Defaults to the number of cores,
-            at most 4.
-
-    Returns:
-        A `Classifier`; for a task of your own, what its `wrap` returns.
+    In the folder of a run model.tflite comes before model_features.tflite, model.keras and
+    saved_model.
 
     Raises:
-        ValueError: If the model does not exist, cannot be read, is damaged, or does not take
-            images. One line.
-        MemoryError: If the model does not fit in memory. One line.
+        ValueError: As `keras_gmlp.load`, or if the model does not take images. One line.
 
     Example:
         >>> classifier = load("gmlp_n4_32-cifar10")

@@ -9,24 +9,13 @@ from keras_gmlp.utils.card import read_tokenizer
 
 
 def load(path, threads=None, warn=warnings.warn):
-    """Loads a text model.
+    """Loads a text model, as `keras_gmlp.load` does.
 
-    Args:
-        path: A `.tflite` or `.keras` file; the folder of a run, in which model.tflite comes
-            before model.keras; or the name of a model that comes with a clone of the repository,
-            such as `"amlp_nano-wiki"`. The file holds its tokenizer, or a tokenizer.json is next
-            to it.
-        threads: Number of threads of the LiteRT runtime. Defaults to the number of cores, at most
-            4.
-        warn: Function that receives a line of text when a text is too long. Defaults to
-            `warnings.warn`.
-
-    Returns:
-        A `TextModel`.
+    Its file holds its tokenizer, or a tokenizer.json is next to it.
 
     Raises:
-        ValueError: If the model does not exist, is damaged, is not a text model, or its tokenizer
-            is missing or belongs to another model. One line.
+        ValueError: As `keras_gmlp.load`, or if the model is not a text model, or its tokenizer is
+            missing or belongs to another model. One line.
     """
     opened = open_model(path, threads)
     if opened.find_task().domain != "texts" and "image_shape" in opened.card:

@@ -7,7 +7,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "folds": ["fold_settings", "write_folds"],
-        "choosing": ["choose"],
         "prepare": ["PreparedRun", "prepare"],
         "settings": ["RunSettings"],
         "run": ["read_run", "train_run"],

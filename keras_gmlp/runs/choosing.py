@@ -90,24 +90,10 @@ def read_choice(directory):
 def choose(prepared, *, restart=False, report=lambda text: None, verbose="auto"):
     """Chooses the settings of a fine-tuning that its own settings leave open.
 
-    The recipe `"finetune"` leaves settings open if the weights do not know the classes. Given
-    settings stay as they are; with `epochs`, `freeze`, `patience`, `optimizer` or `teacher` nothing
-    is chosen. With `epochs` of 0 only the regularization of the head is. The choice of a run that
-    has finished an epoch is read from its `recipe.json`.
-
-    Args:
-        prepared: `PreparedRun`.
-        restart: Whether to choose again where a run in the directory has chosen.
-        report: Function that receives lines of text.
-        verbose: As in `model.fit`, for the candidates.
-
-    Returns:
-        `(choice, vectors)`: a `Choice` and what `read_training_features` returned for the training
-        images if the features were read; or `None` twice if nothing is chosen.
-
-    Raises:
-        ValueError: As `prepare` and `data.hold_out`.
-        DivergedError: If the loss of a candidate becomes NaN or infinite.
+    Given settings stay as they are; with `FIXING` nothing is chosen, with `epochs` of 0 only the
+    regularization of the head is. The choice of a run that has finished an epoch is read from its
+    `recipe.json`, unless it restarts. Returns a `Choice` and the features of the training images,
+    or `None` for what was not made.
     """
     directory = prepared.settings.out
     if not is_open(prepared):

@@ -50,7 +50,7 @@ def train_run(
 ):
     """Trains one run, or resumes it.
 
-    With the recipe `"finetune"` it first chooses what the settings leave open; see `choose`.
+    With the recipe `"finetune"` it first chooses what the settings leave open, on held-out images.
 
     Args:
         settings: `RunSettings`.

@@ -3,13 +3,14 @@
 import io
 import json
 import sys
+from types import SimpleNamespace
 
 import pytest
 from load_app import load_app
 from small_text import LABELS, LINES, save_small_model, small_text_model, small_tokenizer
 
 from keras_gmlp.data.text import Tokenizer
-from keras_gmlp.tasks.registry import TEXT_TASKS
+from keras_gmlp.tasks.registry import TEXT_TASKS, find_task
 from keras_gmlp.utils.card import write_text_card
 
 FRANCE = "Paris is the [MASK] of France."
@@ -70,6 +71,14 @@ def test_long_texts_are_cut_for_people_and_escaped(capsys):
     assert first.endswith(" ...")
     assert len(first) < len(second) < 1000
     assert "y" * 60 + " | " + "z" * 60 in second
+
+
+def test_unknown_tokens_are_a_warning():
+    texts = SimpleNamespace(texts=["ελληνικά γράμματα"])
+    data = SimpleNamespace(train=texts, tokenizer=small_tokenizer())
+    assert "100.0 % of the tokens" in find_task("text_classification").find_unknown(data)
+    data.train = SimpleNamespace(texts=[("a gem", LINES[0])])
+    assert not find_task("text_classification").find_unknown(data)
 
 
 def test_fill_mask_prints_bars_and_json(run):

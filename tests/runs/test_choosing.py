@@ -105,8 +105,8 @@ def test_a_damaged_choice(places, chosen, tmp_path):
     (tmp_path / "recipe.json").write_text(json.dumps(recipe))
     prepared = runs.prepare(make_settings(places, tmp_path, epochs=0))
     with pytest.raises(ValueError, match="damaged"):
-        runs.choose(prepared)
-    assert runs.choose(prepared, restart=True)[0].images == 6
+        choosing.choose(prepared)
+    assert choosing.choose(prepared, restart=True)[0].images == 6
 
 
 def test_the_choice_takes_its_time_from_the_limit(places, tmp_path, monkeypatch):
@@ -125,13 +125,13 @@ def test_test_images_choose_nothing(places, tmp_path):
     prepared = runs.prepare(make_settings(places, tmp_path, learning_rate=0.002))
     test = Samples(prepared.data.test.labels, prepared.data.image_shape, forbid)
     data = dataclasses.replace(prepared.data, test=test)
-    choice, _ = runs.choose(dataclasses.replace(prepared, data=data), verbose=0)
+    choice, _ = choosing.choose(dataclasses.replace(prepared, data=data), verbose=0)
     assert [row["learning_rate"] for row in choice.candidates[1:]] == [0.002]
 
 
 def test_validation_images_of_the_data_choose(places, tmp_path):
     folder = write_folder(tmp_path / "photos", train=10, validation=3)
-    choice, _ = runs.choose(
+    choice, _ = choosing.choose(
         runs.prepare(make_settings(places, tmp_path / "run", folder)), verbose=0
     )
     assert (choice.images, choice.held_out) == (9, False)
@@ -140,7 +140,7 @@ def test_validation_images_of_the_data_choose(places, tmp_path):
 def test_other_runs_choose_nothing(places, tmp_path):
     for changes in ({"epochs": 1}, {"freeze": True}, {"fit_head": 0}):
         prepared = runs.prepare(make_settings(places, tmp_path, **changes))
-        assert runs.choose(prepared) == (None, None)
+        assert choosing.choose(prepared) == (None, None)
     scratch = RunSettings(image_size=8, out=str(tmp_path))
     quick = dataclasses.replace(make_settings(places, tmp_path), recipe="quick")
     single = make_settings(places, tmp_path, write_folder(tmp_path / "single", train=1))
@@ -171,4 +171,4 @@ def test_ties_go_to_the_lower_loss():
 def test_files_that_a_run_would_replace_are_refused_first(places, tmp_path):
     (tmp_path / "history.csv").write_text("mine")
     with pytest.raises(ValueError, match="history"):
-        runs.choose(runs.prepare(make_settings(places, tmp_path)))
+        choosing.choose(runs.prepare(make_settings(places, tmp_path)))
