@@ -55,7 +55,7 @@ def test_train_continues_from_weights(run, tmp_path, app):
     begun += ["--weights", run, "--freeze", "--no-export"]
     code, output, _ = app("train", *begun, "--out", tmp_path)
     assert code == 0
-    assert "12 weights kept, 2 resized" in output  # a kernel and a bias
+    assert "14 weights kept, 2 resized" in output  # a kernel and a bias
     metrics = json.loads((tmp_path / "metrics.json").read_text())
     before = 100 * metrics["accuracy_before"]
     assert f"before {before:.2f} % of the test images right" in output
