@@ -96,10 +96,12 @@ def report(options, results, directory):
     if options.json:
         print(json.dumps({"directory": str(directory), **metrics}))
         return
+    own = [name.removeprefix("test_") for name in metrics if name.startswith("test_")]
+    names = [name for name in SCORES if name in own] or own  # those of a user's task
     scores = [
         f"{split} {name.replace('_', ' ')} {show_score(name, metrics[f'{split}_{name}'])}"
         for split in ("test", "validation")
-        for name in SCORES
+        for name in names
         if f"{split}_{name}" in metrics
     ]
     best = f", epoch {metrics['best_epoch']} is saved" if "best_epoch" in metrics else ""
@@ -123,7 +125,7 @@ def report(options, results, directory):
 
 
 def show_score(name, value):
-    return f"{100 * value:.2f} %" if SCORES[name] else f"{value:.4g}"
+    return f"{100 * value:.2f} %" if SCORES.get(name) else f"{value:.4g}"
 
 
 def report_folds(options, results, directory):
