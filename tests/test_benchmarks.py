@@ -43,7 +43,13 @@ def test_turns_alternate_and_ratios_are_of_a_round():
 
 
 def test_reading(capsys, monkeypatch):
-    for name, small in (("BATCH", 4), ("DIFFERENT", 10), ("SIDE", 32), ("PACKED_SIDE", 40)):
+    for name, small in (
+        ("BATCH", 4),
+        ("CLASSES", 2),
+        ("DIFFERENT", 10),
+        ("SIDE", 32),
+        ("PACKED_SIDE", 40),
+    ):
         monkeypatch.setattr(reading, name, small)
     monkeypatch.setattr("keras_gmlp.data.images.samples.MEMORY_LIMIT", 0)  # restored after this
     assert reading.main(["--images", "30", "--batches", "1", *ONE]) == 0

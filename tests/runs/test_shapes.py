@@ -8,7 +8,7 @@ from load_app import load_app
 from PIL import Image
 
 from keras_gmlp import runs
-from keras_gmlp.evaluation import calibration
+from keras_gmlp.data.run_folder import Run
 from keras_gmlp.evaluation.labelled import LabelledImages
 from keras_gmlp.evaluation.scoring import evaluate
 from keras_gmlp.inference import images as inference
@@ -66,8 +66,9 @@ def test_programs_read_the_data_with_the_fit(trained, photos):
     classifier = inference.load(directory / "model.keras")
     visualize = load_app("visualize")
     shown, _ = visualize.load_test_images(None, directory, classifier).test.arrays()
-    calibrated = calibration._open_images(directory, None, "validation", None)
-    for images in (shown, next(iter(calibrated.batches(classifier)))[0]):
+    name, _, division = Run(directory).data(None, "validation")
+    held_out = LabelledImages(name, "validation", **division)  # for calibration
+    for images in (shown, next(iter(held_out.batches(classifier)))[0]):
         assert not images[:, :4].any()
         assert images[:, 4:12].any(axis=(1, 2, 3)).all()
 
