@@ -228,7 +228,7 @@ class QuestionAnswering(TextTask):
         self.check_settings(length=(self.length >= 32, "at least 32"))
 
     def size(self, data):
-        return len(self.encode(data, "train")[0])
+        return len(data.encode("train", self.length)[0])
 
     def measure(self, model, data):
         logits = model.predict(self.evaluation_batches(data), verbose=0)
@@ -237,14 +237,14 @@ class QuestionAnswering(TextTask):
         return {**super().measure(model, data), **scores}
 
     @classmethod
-    def check_inputs(cls, model, samples):
+    def encode(cls, model, samples):
         windows = make_windows(model.tokenizer, samples, model.length)
         return {"token_ids": np.array([window.ids for _, window in windows], "int32")}
 
     @classmethod
     def find(cls, model, questions):
         """Returns what `find_answers` returns for a loaded model."""
-        logits = model.run(**cls.check_inputs(model, questions))
+        logits = model.run(**cls.encode(model, questions))
         return find_answers(model.tokenizer, questions, model.length, logits)
 
     @classmethod

@@ -78,7 +78,7 @@ def export_run(
         model = fold(opened.model) if folded else opened.model
         calibration = checked = None
         if data is not None and is_text:
-            checked = task.check_inputs(opened, data[0]), data[1]
+            checked = task.encode(opened, data[0]), data[1]
         elif data is not None:
             checked = task.check_samples(opened, data)
             if formats is None or "tflite_int8" in formats:
@@ -118,7 +118,7 @@ def load_check_data(directory, name=None):
             raise ValueError(
                 f"{directory}: give --data FILE, a text to check the files with, or --no-check."
             )
-        return task.load_check_samples(load(path), run.texts(name)[0])
+        return task.check_samples(load(path), run.texts(name)[0])
     name = name or (None if "data" in run.recipe else card.get("data"))
     shape = run.recipe.get("image_shape") or load(path).image_shape
     return run.load_images(shape, name, card.get("fit", "crop"))

@@ -22,6 +22,7 @@ from keras_gmlp.training.callbacks import ReseedDropout, StopOnInterrupt, StopWh
 from keras_gmlp.training.devices import find_process
 from keras_gmlp.training.pipeline import (
     EpochOrder,
+    build_for_training,
     choose_pipeline,
     fit_context,
     make_batches,
@@ -203,8 +204,7 @@ class _Search:
             callbacks = [interrupt, ReseedDropout(recipe.seed), StopWhenDiverged()]
             if batches is not None:
                 callbacks.append(EpochOrder(batches))
-            else:  # creates the variables of the metrics, as in `train`
-                model.evaluate(recipe.task.validation_batches(self.data), steps=1, verbose=0)
+            build_for_training(model, recipe.task.validation_batches(self.data))
             model.fit(
                 made,
                 steps_per_epoch=length,

@@ -1,8 +1,10 @@
 """The data and the model of a run on text."""
 
+import dataclasses
 import json
 
 from keras_gmlp.data.run_folder import Run
+from keras_gmlp.data.text.chosen_splits import open_texts
 from keras_gmlp.data.text.corpus import PreparedCorpus
 from keras_gmlp.models.presets import build
 from keras_gmlp.utils.sources import TRAINABLE, find_model
@@ -20,7 +22,7 @@ def build_language_model(settings, recipe):
 def adapt_language_model(settings, recipe):
     """Returns the texts of a task, the trained encoder with a new head, and its origin."""
     from keras_gmlp.inference import text as inference
-    from keras_gmlp.models.language_model import adapt
+    from keras_gmlp.models.language_model import adapt, text_classifier
     from keras_gmlp.models.structure import longest_text
     from keras_gmlp.weights.text_folder import read_text_folder
 
@@ -30,9 +32,9 @@ def adapt_language_model(settings, recipe):
     else:
         opened = inference.load(path)
         trained, tokenizer = opened.model, opened.tokenizer
-    data = recipe.task.open_data(tokenizer, settings.text_source)
+    data = dataclasses.replace(open_texts(settings.text_source), tokenizer=tokenizer)
     longest = longest_text(trained)
     longer = recipe.task.length if longest and recipe.task.length > longest else None
     encoder = adapt(trained, longer, settings.dropout, recipe.precision)
-    model = recipe.task.add_head(encoder, data, settings.dropout)
+    model = text_classifier(encoder, len(data.labels), settings.dropout)
     return data, model, {"preset": Run(settings.weights).recipe.get("preset")}

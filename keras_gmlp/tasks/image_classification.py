@@ -58,11 +58,8 @@ class ImageClassification(Task):
     name = "image_classification"
     headline = "accuracy"
     unit = "images"
-    training_name = "train (augmented)"
-    model_card = True
     kind = "an image classifier"
     method = "classify"
-    program = "apps/classify.py"
 
     def __post_init__(self):
         self.check_settings(
@@ -77,13 +74,11 @@ class ImageClassification(Task):
         if self.feature_weight and self.teacher is None:
             raise ValueError("feature_weight requires a teacher; received none.")
 
-    def training_loss(self, data):
-        if not self.balance:
-            return self.loss()
-        from keras_gmlp.objectives.losses import CrossEntropy
-
-        weights = self.class_weights(data.train.labels, len(data.labels))
-        return CrossEntropy(self.label_smoothing, class_weights=weights)
+    def objective(self, model, data=None):
+        loss, metrics = super().objective(model, data)
+        if data is not None and self.balance:
+            loss.class_weights = self.class_weights(data.train.labels, len(data.labels)).tolist()
+        return loss, metrics
 
     def compile(self, model, optimizer, data=None):
         super().compile(model, optimizer, data)
@@ -115,16 +110,6 @@ class ImageClassification(Task):
 
         return training_batches(data, batch_size, self.augmentation, position)
 
-    def training_class(self, model):
-        import keras
-
-        from keras_gmlp.tasks.teacher import load_teacher, make_taught_class
-
-        if self.teacher is None:
-            return keras.Model
-        teacher = load_teacher(self.teacher, model, logits=self.teacher_share > 0)
-        return make_taught_class(keras.Model, self, teacher)
-
     def fits_device(self, data):
         return data.train.fits_in_memory()
 
@@ -148,9 +133,6 @@ class ImageClassification(Task):
         draw = make_draw(how, seed, len(images), epochs)
         return (images, labels.astype("int32")), draw, augment
 
-    def device_sample(self, data, arrays):
-        return tuple(np.asarray(array[:1]) for array in arrays[:2])
-
     def evaluation_batches(self, data, split="test", samples=-1):
         from keras_gmlp.data.batches.host import evaluation_batches
 
@@ -163,9 +145,6 @@ class ImageClassification(Task):
     def describe_data(self, data):
         shape, labels = list(data.image_shape), list(data.labels)
         return {"data": data.name, "image_shape": shape, "fit": data.fit, "labels": labels}
-
-    def curves(self):
-        return ("accuracy", "accuracy (%)", 100), ("loss", "cross-entropy (nats)", 1)
 
     def write_card(self, path, model, data, metadata):
         fit = {} if data.fit == "crop" else {"fit": data.fit}

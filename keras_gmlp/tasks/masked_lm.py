@@ -48,10 +48,8 @@ class MaskedLM(TextTask):
     name = "masked_lm"
     headline = "perplexity"
     unit = "tokens"
-    weighted = True
     kind = "a masked language model"
     method = "fill_mask"
-    program = "apps/fill_mask.py"
     architecture = "BertForMaskedLM"
     inputs = ("token_ids", "mask_positions")
     logits_rank = 3
@@ -89,17 +87,14 @@ class MaskedLM(TextTask):
     def unit_size(self):
         return self.length
 
-    def loss(self, training=True):
-        from keras_gmlp.objectives.losses import MaskedCrossEntropy
-
-        return MaskedCrossEntropy()
-
-    def metrics(self):
+    def objective(self, model, data=None):
         import keras
 
+        from keras_gmlp.objectives.losses import MaskedCrossEntropy
         from keras_gmlp.objectives.metrics import Perplexity
 
-        return [Perplexity(), keras.metrics.SparseCategoricalAccuracy("accuracy")]
+        accuracy = keras.metrics.SparseCategoricalAccuracy("accuracy")
+        return MaskedCrossEntropy(), [Perplexity(), accuracy]
 
     def check_fit(self, model, data):
         super().check_fit(model, data)
@@ -139,12 +134,6 @@ class MaskedLM(TextTask):
 
         return read_windows(data.train, windows, self.length), draw, mask
 
-    def device_sample(self, data, arrays):
-        from keras_gmlp.data.text.masking import masked_windows
-
-        windows = data.train.windows(self.length)[:1]
-        return masked_windows(data.train, windows, self.length, self.mask_rate)
-
     def evaluation_batches(self, data, split="test", samples=-1):
         from keras_gmlp.data.batches.host import ArrayBatches
         from keras_gmlp.data.text.masking import validation_set
@@ -159,10 +148,6 @@ class MaskedLM(TextTask):
         return self.evaluation_batches(data, samples=self.validation_windows)
 
     @classmethod
-    def summarize_data(cls, data):
-        return data.train.summary()
-
-    @classmethod
     def find_unknown(cls, data):
         return next(filter(None, (corpus.warning() for corpus in (data.train, data.valid))), "")
 
@@ -173,9 +158,6 @@ class MaskedLM(TextTask):
             "training_tokens": len(data.train),
             "validation_tokens": len(data.valid),
         }
-
-    def curves(self):
-        return ("perplexity", "perplexity", 1), ("accuracy", "accuracy on masked tokens (%)", 100)
 
     def measure(self, model, data):
         """Returns perplexity, accuracy and loss on all windows of the validation text."""
@@ -252,21 +234,21 @@ class MaskedLM(TextTask):
         return {**super().signature(length), "mask_positions": (1, MASKS)}
 
     @classmethod
-    def load_check_samples(cls, model, source):
-        if source.path.is_dir():
-            prepared = PreparedCorpus.open(source.path)
+    def check_samples(cls, model, data):
+        if data.path.is_dir():
+            prepared = PreparedCorpus.open(data.path)
             corpus = prepared.valid or prepared.train
             windows = corpus.windows(model.length)
             lines = (
                 prepared.tokenizer.decode(corpus.tokens[start:stop]) for start, stop in windows
             )
         else:
-            lines = filter(str.strip, read_lines(source.path))
+            lines = filter(str.strip, read_lines(data.path))
         return list(itertools.islice(lines, CHECKED)), None
 
     @classmethod
-    def check_inputs(cls, model, samples):
-        ids = super().check_inputs(model, samples)["token_ids"]
+    def encode(cls, model, samples):
+        ids = super().encode(model, samples)["token_ids"]
         positions = np.zeros((len(ids), MASKS), "int32")
         for row, places in zip(ids, positions, strict=True):
             (words,) = np.nonzero(row > max(model.tokenizer.special_ids))

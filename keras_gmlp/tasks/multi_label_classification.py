@@ -30,20 +30,14 @@ class MultiLabelClassification(ImageClassification):
                     "it out."
                 )
 
-    def loss(self, training=True):
+    def objective(self, model, data=None):
         import keras
 
-        smoothing = self.label_smoothing if training else 0.0
-        return keras.losses.BinaryCrossentropy(from_logits=True, label_smoothing=smoothing)
-
-    def training_loss(self, data):
-        return self.loss()
-
-    def compile(self, model, optimizer, data=None):
         from keras_gmlp.objectives.metrics import MeanAveragePrecision
 
-        metrics = [MeanAveragePrecision(model.output_shape[-1])]
-        model.compile(optimizer, loss=self.loss(data is not None), metrics=metrics)
+        smoothing = 0.0 if data is None else self.label_smoothing
+        loss = keras.losses.BinaryCrossentropy(from_logits=True, label_smoothing=smoothing)
+        return loss, [MeanAveragePrecision(model.output_shape[-1])]
 
     def check_fit(self, model, data):
         super().check_fit(model, data)
@@ -55,10 +49,6 @@ class MultiLabelClassification(ImageClassification):
 
     def fits_device(self, data):
         return False
-
-    def curves(self):
-        label = "mean average precision (%)"
-        return (self.headline, label, 100), ("loss", "binary cross-entropy (nats)", 1)
 
     def write_card(self, path, model, data, metadata):
         metadata = {**metadata, "thresholds": self.find_thresholds(model, data)}

@@ -25,14 +25,10 @@ class Task:
         name: Name of the task in `recipe.json`; files without one are image classification.
         headline: Metric that curves, tables and `metrics.json` report.
         unit: Plural of what a training set consists of, for example `"images"`.
-        training_name: Name of the training samples in charts.
         unit_size: Number of them in a sample.
-        weighted: Whether the metrics use the sample weights.
-        endless: Whether `training_batches` have no end, so that an epoch is a number of steps.
-        model_card: Whether a run gets a model card, `README.md`.
         domain: `"images"` or `"texts"`, what a saved model takes.
         kind: What a saved model is, for errors, such as `"a text classifier"`.
-        method, program: The method of a loaded model that answers, and the program that uses it.
+        method: The method of a loaded model that answers.
         inputs: Names of the inputs of a saved model.
         logits_rank: Number of axes of its logits; identifies models without a card.
         choices: Which of `split` and `columns` its evaluation lets a user choose.
@@ -41,11 +37,7 @@ class Task:
     name = None
     headline = None
     unit = "samples"
-    training_name = "train"
     unit_size = 1
-    weighted = False
-    endless = False
-    model_card = False
 
     # What follows describes a saved model of the task to whatever opens, exports, tests or
     # describes it. It needs no settings, hence class attributes and class methods, and imports
@@ -53,7 +45,6 @@ class Task:
     domain = "images"
     kind = "a model"
     method = "__call__"
-    program = None
     inputs = ("image",)
     logits_rank = 2
     choices = ()
@@ -89,23 +80,19 @@ class Task:
         return {"token_ids": (1, length)}
 
     @classmethod
-    def load_check_samples(cls, model, source):
-        """Returns samples to check exported files with, and their class indices or `None`.
+    def check_samples(cls, model, data):
+        """Returns samples to check exported files with, and their truth.
 
         Args:
             model: What `wrap` returned for the Keras model.
-            source: The data, a `data.text.chosen_splits.TextSource`.
+            data: An `ImageData`; of texts a `data.text.chosen_splits.TextSource`, whose truth are
+                class indices or `None`.
         """
         raise NotImplementedError
 
     @classmethod
-    def check_inputs(cls, model, samples):
+    def encode(cls, model, samples):
         """Returns the arrays that `model.run` takes for samples, a dict by name of the input."""
-        raise NotImplementedError
-
-    @classmethod
-    def check_samples(cls, model, data):
-        """Returns the images of an `ImageData` to check exported files with, and their truth."""
         raise NotImplementedError
 
     @classmethod
@@ -144,25 +131,25 @@ class Task:
         """
         raise NotImplementedError
 
-    def loss(self, training=True):
-        """Returns a `keras.losses.Loss`: for training, or (`False`) for the final test.
+    def objective(self, model, data=None):
+        """Returns what training minimizes and measures.
 
-        The default is the cross-entropy of classes, whose labels the setting `label_smoothing`
-        smooths in training.
+        The default is the cross-entropy of classes and their accuracy. The setting
+        `label_smoothing`, if a task has it, smooths the labels in training.
+
+        Args:
+            model: The `keras.Model`.
+            data: The data set to train on; `None` for the final test.
+
+        Returns:
+            A `keras.losses.Loss`, and fresh metrics, a list of `keras.metrics.Metric`, of which one
+            is named `headline`.
         """
         from keras_gmlp.objectives.losses import CrossEntropy
-
-        return CrossEntropy(getattr(self, "label_smoothing", 0.0) if training else 0.0)
-
-    def training_loss(self, data):
-        """Returns the loss for training on a data set."""
-        return self.loss()
-
-    def metrics(self):
-        """Returns fresh metrics, a list of `keras.metrics.Metric`; one is named `headline`."""
         from keras_gmlp.objectives.metrics import Accuracy
 
-        return [Accuracy()]
+        smoothing = 0.0 if data is None else getattr(self, "label_smoothing", 0.0)
+        return CrossEntropy(smoothing), [Accuracy()]
 
     def check_fit(self, model, data):
         """Raises a `ValueError` if the model does not fit the data."""
@@ -180,12 +167,6 @@ class Task:
         """
         raise NotImplementedError
 
-    def training_class(self, model):
-        """Returns the class with which a model trains: `keras.Model`, or a subclass of it."""
-        import keras
-
-        return keras.Model
-
     def fits_device(self, data):
         """Returns whether `device_data` is implemented and the data may stay on a device."""
         return False
@@ -197,15 +178,6 @@ class Task:
             `(arrays, draw, augment)`: arrays of the same length, with a sample at each index; a
             function from an epoch, a step in it and the step's indices to arrays of random numbers;
             and a JAX function that makes a batch of rows of the arrays and these numbers.
-        """
-        raise NotImplementedError
-
-    def device_sample(self, data, arrays):
-        """Returns inputs, targets and, if the task has them, weights of one training sample.
-
-        Args:
-            data: The data set.
-            arrays: The arrays of `device_data`.
         """
         raise NotImplementedError
 
@@ -222,30 +194,24 @@ class Task:
         return self.evaluation_batches(data, self.validation_split(data))
 
     def compile(self, model, optimizer, data=None):
-        """Compiles a model with the metrics of the task and its loss.
-
-        `data` is the data set to train on; `None` for the final test.
-        """
-        loss = self.loss(training=False) if data is None else self.training_loss(data)
-        metrics = {"weighted_metrics" if self.weighted else "metrics": self.metrics()}
-        model.compile(optimizer, loss=loss, **metrics)
+        """Compiles a model with its objective on the data, or for the final test (`None`)."""
+        loss, metrics = self.objective(model, data)
+        model.compile(optimizer, loss=loss, weighted_metrics=metrics)
 
     def describe_data(self, data):
         """Returns what `recipe.json` says about the data, a dict."""
         raise NotImplementedError
 
-    def curves(self):
-        """Returns what `draw_curves` draws: the headline and the loss."""
-        return (self.headline, self.headline, 1), ("loss", "loss", 1)
-
     def write_card(self, path, model, data, metadata):
         """Adds a card to a model's file; see `keras_gmlp.utils.card`. The default adds none."""
 
     def write_files(self, data, directory):
-        """Writes what a user of the model needs next to it: labels.txt if the data have classes."""
+        """Writes what a user of the model needs next to it: its class names and its tokenizer."""
         if labels := getattr(data, "labels", ()):
             with atomic_write(directory / "labels.txt") as temporary:
                 temporary.write_text("\n".join(labels) + "\n", "utf-8")
+        if hasattr(data, "tokenizer"):
+            data.tokenizer.save(directory / "tokenizer.json")
 
     def settings(self):
         """Returns the task's settings for `recipe.json`, a dict."""

@@ -70,11 +70,12 @@ def features_loss(teacher, student):
     return ops.mean(ops.square(normalized - ops.cast(student, "float32")), axis=-1)
 
 
-def make_taught_class(base, task, teacher):
-    """Returns a subclass of a model class whose training loss includes a teacher's answers."""
+def make_taught_class(task, model):
+    """Returns a subclass of `keras.Model` whose loss includes answers of the task's teacher."""
     share, weight = task.teacher_share, task.feature_weight
+    teacher = load_teacher(task.teacher, model, logits=share > 0)
 
-    class TaughtModel(base):
+    class TaughtModel(keras.Model):
         def __init__(self, inputs, outputs, **kwargs):
             (logits,) = outputs
             student = keras.Model(inputs, outputs, name=kwargs.get("name"))

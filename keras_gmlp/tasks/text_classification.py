@@ -30,7 +30,6 @@ class TextClassification(TextTask):
     headline = "accuracy"
     kind = "a text classifier"
     method = "classify"
-    program = "apps/classify.py"
     architecture = "BertForSequenceClassification"
     choices = ("split", "columns")
     cuts = (16, 32, 64)
@@ -43,36 +42,16 @@ class TextClassification(TextTask):
     def recipes(cls):
         return {"finetune": {**FINE_TUNING, "task": cls()}}
 
-    @classmethod
-    def open_data(cls, tokenizer, source):
-        return dataclasses.replace(open_texts(source), tokenizer=tokenizer)
-
-    @classmethod
-    def summarize_data(cls, data):
-        return f"{super().summarize_data(data)} in {len(data.labels)} classes"
-
-    @classmethod
-    def add_head(cls, encoder, data, dropout):
-        from keras_gmlp.models.language_model import text_classifier
-
-        return text_classifier(encoder, len(data.labels), dropout)
-
     def check_fit(self, model, data):
         super().check_fit(model, data)
         require("sklearn", "fine-tuning", "demo")  # which `measure` imports, after the work
         require_classes(model, data, "text_classifier(..., {})")
 
-    def describe_data(self, data):
-        return {**super().describe_data(data), "pairs": data.pairs}
-
-    def card_entries(self, data):
-        return {"length": self.length, "pairs": data.pairs}
-
     def measure(self, model, data):
         """Returns the scores on the test texts; F1 is that of class 1, or the mean of all."""
         from sklearn.metrics import f1_score
 
-        values, (token_ids, labels) = self.evaluate(model, data), self.encode(data, "test")
+        values, (token_ids, labels) = self.evaluate(model, data), data.encode("test", self.length)
         predictions = model.predict(token_ids, verbose=0).argmax(axis=-1)
         average = "binary" if len(data.labels) == 2 else "macro"
         values["f1"] = round_score(f1_score(labels, predictions, average=average, zero_division=0))
@@ -124,8 +103,8 @@ class TextClassification(TextTask):
         }
 
     @classmethod
-    def load_check_samples(cls, model, source):
-        data = open_texts(source)
+    def check_samples(cls, model, data):
+        source, data = data, open_texts(data)
         test = data.test
         if tuple(data.labels) != model.labels or model.pairs not in (None, test.pairs):
             raise ValueError(

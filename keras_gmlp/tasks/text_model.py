@@ -97,8 +97,7 @@ class TextModel:
         own = find_task(self.task)
         if own.method != method:
             kinds = {task.method: task.kind for task in map(find_task, TEXT_TASKS)}
-            way = f" {own.program} ({own.method}) takes this one." if own.program else ""
-            raise ValueError(f"{self.path} is {own.kind}; expected {kinds[method]}.{way}")
+            raise ValueError(f"{self.path} is {own.kind}; expected {kinds[method]}.")
         return self
 
     def encode(self, text, pair=None):

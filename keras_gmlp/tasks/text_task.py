@@ -17,6 +17,7 @@ from keras_gmlp.utils.progress import ProgressBar
 
 LONGEST = 2**16  # tokens in a text
 FEW = 200  # texts that show whether the tokenizer knows the language
+TESTED = 256  # texts in a batch of evaluation
 TOGETHER = 32  # texts from one state of the progress bar to the next
 
 # From a language model to a task: few epochs at a small rate, as BERT is fine-tuned.
@@ -35,9 +36,9 @@ FINE_TUNING = {
 class TextTask(Task):
     """A task of texts; the base class of those, and of a user's own.
 
-    A subclass adds `answer`, and the loss and the metrics unless they are those of classes; what
-    this class takes from `data` is `name`, `tokenizer`, `train`, `encode(split, length)`, which
-    returns token ids and targets, and, if it has them, `labels`.
+    A subclass adds `answer`, and the objective unless it is that of classes; what this class takes
+    from `data` is `name`, `tokenizer`, `train`, `encode(split, length)`, which returns token ids
+    and targets, and, if it has them, `labels` and `pairs`.
 
     Attributes:
         length: Tokens in a text, special ones included. Longer texts lose their end.
@@ -47,14 +48,11 @@ class TextTask(Task):
 
     domain = "texts"
     unit = "texts"
-    endless = True
-    model_card = True
     inputs = ("token_ids",)
 
     # The class of the package transformers with the same head; a key of `BERT_HEADS`, or none.
     architecture = None
 
-    tested_together = 256  # texts in a batch of evaluation
     cuts = ()  # numbers of tokens to which batches of short texts are cut
 
     @classmethod
@@ -63,33 +61,13 @@ class TextTask(Task):
         return {}
 
     @classmethod
-    def open_data(cls, tokenizer, source):
-        """Opens the data of a run, a `data.text.chosen_splits.TextSource`."""
-        raise NotImplementedError
-
-    @classmethod
-    def summarize_data(cls, data):
-        """Returns how many training and test texts there are, a text."""
-        return f"{len(data.train):,} + {len(data.test):,} texts"
-
-    @classmethod
-    def read_texts(cls, data, count):
-        """Returns some training texts."""
-        return data.train.texts[:count]
-
-    @classmethod
     def find_unknown(cls, data):
         """Returns a line if the tokenizer does not know many tokens, otherwise `""`."""
         from keras_gmlp.data.text.tokenizer import describe_unknown
 
-        encoded = data.tokenizer.encode_batch(cls.read_texts(data, FEW))
+        encoded = data.tokenizer.encode_batch(data.train.texts[:FEW])
         ids = [i for e in encoded for i in e.ids[e.parts >= 0].tolist()]
         return describe_unknown(ids.count(data.tokenizer.unk_id) / max(len(ids), 1))
-
-    @classmethod
-    def add_head(cls, encoder, data, dropout):
-        """Returns the model to train on the encoder of a language model."""
-        raise NotImplementedError
 
     def __post_init__(self):
         right = type(self.length) is int and self.length >= 8
@@ -112,16 +90,12 @@ class TextTask(Task):
                 "lower the length."
             )
 
-    def encode(self, data, split):
-        """Returns the token ids of a split and their targets, arrays."""
-        return data.encode(split, self.length)
-
     def training_batches(self, data, batch_size, position):
         import keras
 
         from keras_gmlp.data.text.sentence_batches import TextBatches
 
-        ids, targets = self.encode(data, "train")
+        ids, targets = data.encode("train", self.length)
         order = position.seed, position.count_steps(len(ids) // batch_size)
         # Keras on TensorFlow requires batches of one shape.
         cuts = () if keras.backend.backend() == "tensorflow" else self.cuts
@@ -130,25 +104,19 @@ class TextTask(Task):
     def evaluation_batches(self, data, split="test", samples=-1):
         from keras_gmlp.data.text.sentence_batches import TextBatches
 
-        ids, targets = self.encode(data, split)
+        ids, targets = data.encode(split, self.length)
         end = len(ids) if samples < 0 else samples
-        return TextBatches(ids[:end], targets[:end], self.tested_together)
+        return TextBatches(ids[:end], targets[:end], TESTED)
 
     def describe_data(self, data):
-        labels = {"labels": list(data.labels)} if hasattr(data, "labels") else {}
-        return {"data": data.name, "tokenizer": data.tokenizer.hash, **labels}
-
-    def card_entries(self, data):
-        """Returns the entries of a card besides the task and the tokenizer, a dict."""
-        return {"length": self.length}
+        entries = {"data": data.name, "tokenizer": data.tokenizer.hash}
+        if hasattr(data, "labels"):
+            entries["labels"] = list(data.labels)
+        return entries | _find_pairs(data)
 
     def write_card(self, path, model, data, metadata):
-        labels, own = getattr(data, "labels", ()), self.card_entries(data)
-        write_text_card(path, self.name, data.tokenizer, labels, {**metadata, **own})
-
-    def write_files(self, data, directory):
-        data.tokenizer.save(directory / "tokenizer.json")
-        super().write_files(data, directory)
+        metadata = {**metadata, "length": self.length, **_find_pairs(data)}
+        write_text_card(path, self.name, data.tokenizer, getattr(data, "labels", ()), metadata)
 
     @classmethod
     def wrap(cls, opened, tokenizer, labels=(), length=None, warn=warnings.warn):
@@ -203,7 +171,7 @@ class TextTask(Task):
         )
 
     @classmethod
-    def check_inputs(cls, model, samples):
+    def encode(cls, model, samples):
         return {"token_ids": encode_rows(model.tokenizer, samples, model.length)[0]}
 
     @classmethod
@@ -217,6 +185,11 @@ class TextTask(Task):
                 "It can repeat what people wrote in the training texts, prejudice included."
             ],
         }
+
+
+def _find_pairs(data):
+    """Returns whether data are pairs of texts, a dict; an empty one if they do not say so."""
+    return {"pairs": data.pairs} if hasattr(data, "pairs") else {}
 
 
 def _count_words(opened):

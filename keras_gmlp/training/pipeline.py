@@ -10,6 +10,7 @@ from keras_gmlp.data.batches.passes import Position
 from keras_gmlp.data.run_folder import Run
 from keras_gmlp.models.torch_convolutions import channels_stay_last
 from keras_gmlp.objectives.optimizers import freeze_backbone, make_optimizer
+from keras_gmlp.tasks.teacher import make_taught_class
 from keras_gmlp.training.callbacks import private_generator
 from keras_gmlp.training.devices import (
     copy_to_devices,
@@ -51,8 +52,10 @@ def choose_pipeline(recipe, data, directory=None):
 
 def prepare_fit(model, data, recipe, batch_size):
     """Compiles a model for a recipe."""
-    task, trained, batches = recipe.task, model, None
-    kind, distribution = task.training_class(model), keras.distribution.distribution()
+    task, trained, batches, kind = recipe.task, model, None, keras.Model
+    distribution = keras.distribution.distribution()
+    if getattr(task, "teacher", None) is not None:
+        kind = make_taught_class(task, model)
     if distribution is not None:
         parts = distribution.device_mesh.shape[0]
         if batch_size % parts:
@@ -82,7 +85,6 @@ def prepare_fit(model, data, recipe, batch_size):
     task.compile(trained, optimizer, data)
     if batches is not None:
         trained.arrays = batches.arrays
-        build_for_training(trained, *task.device_sample(data, batches.arrays))
     return trained, batches
 
 
@@ -96,7 +98,8 @@ def make_batches(batches, data, recipe, batch_size, initial_epoch, step=0):
     batches = task.training_batches(data, batch_size, position)
     if part[1] > 1 and isinstance(batches, keras.utils.PyDataset):
         batches = _OwnRows(batches, *part)
-    return batches, task.size(data) // batch_size - step if task.endless else None
+    endless = isinstance(batches, keras.utils.PyDataset) and batches.num_batches is None
+    return batches, task.size(data) // batch_size - step if endless else None
 
 
 class _OwnRows(keras.utils.PyDataset):
@@ -180,12 +183,13 @@ def make_device_class(base, augment):
     return DeviceModel
 
 
-def build_for_training(model, *sample):
-    """Creates the variables of optimizer and metrics, which Keras would build from the chunks."""
-    inputs, targets, *weights = sample
-    model.optimizer.build(model.trainable_variables)  # first: `evaluate` is for one device
-    model.evaluate(inputs, targets, sample_weight=weights[0] if weights else None, verbose=0)
-    model.reset_metrics()
+def build_for_training(model, batches):
+    """Creates the variables of optimizer and metrics, for which `fit` would read or trace a batch.
+
+    That of the training batches counts as an epoch, and that of a `DeviceBatches` is a chunk.
+    """
+    model.optimizer.build(model.trainable_variables)
+    model.evaluate(batches, steps=1, verbose=0)
 
 
 def adapt_layers(model, task, data):

@@ -33,6 +33,7 @@ from keras_gmlp.training.model_card import write_model_card
 from keras_gmlp.training.pipeline import (
     EpochOrder,
     adapt_layers,
+    build_for_training,
     choose_pipeline,
     fit_context,
     make_batches,
@@ -173,8 +174,7 @@ def train(
             metrics |= {"parameters": model.count_params(), "epochs": epochs}
             metrics |= _describe_history(directory, data, recipe, epochs)
             metrics |= {} if best is None else {"best_epoch": best}
-            if task.model_card:
-                write_model_card(directory, metrics)
+            write_model_card(directory, metrics)
             write_json(directory / "metrics.json", metrics)  # last: it marks a complete run
             checkpoint.remove()
         agree()  # the others wait
@@ -245,10 +245,7 @@ def _fit(
         chunk = 1 if batches is None else batches.chunk
         callbacks.append(SaveWithinEpoch(checkpoint, clock, checkpoint_minutes, chunk))
         validation = task.validation_batches(data)
-        if batches is None:
-            # Creates the variables of the metrics. On JAX and PyTorch `fit` would read a batch for
-            # that, which the training batches count as an epoch.
-            model.evaluate(validation, steps=1, verbose=0)
+        build_for_training(model, validation)
         while recipe.epochs and not (keep is not None and keep.ended(epochs)):
             made, length = make_batches(batches, data, recipe, batch_size, epochs, step)
             record = model.fit(
@@ -275,8 +272,8 @@ def _fit(
 
 def _columns(task):
     """Returns the columns of `history.csv` that a run reads itself."""
-    curves = [name for name, *_ in task.curves()]
-    return ["epoch", "seconds", *curves, *(f"val_{name}" for name in curves)]
+    names = task.headline, "loss"
+    return ["epoch", "seconds", *names, *(f"val_{name}" for name in names)]
 
 
 def _save(model, data, recipe, directory, card):
@@ -300,8 +297,7 @@ def _describe_history(directory, data, recipe, epochs):
     if not history:  # deleted
         return {}
     split = task.validation_split(data) + " (averaged weights)" * bool(recipe.ema)
-    names = task.training_name, split
-    draw_curves(history, directory / "curves.png", task.curves(), names)
+    draw_curves(history, directory / "curves.png", task.headline, split)
     seconds = [float(row["seconds"]) for row in history]
     batch_size = min(recipe.batch_size, task.size(data))
     units = task.size(data) // batch_size * batch_size * task.unit_size
@@ -310,21 +306,21 @@ def _describe_history(directory, data, recipe, epochs):
     return {**whole, **speed}
 
 
-def draw_curves(history, path, curves, splits):
-    """Draws two metrics over epochs, for the training and another split, as a PNG file."""
+def draw_curves(history, path, headline, split):
+    """Draws a metric and the loss over epochs, for training and another split, as a PNG file."""
     from matplotlib.ticker import MaxNLocator
 
     epochs = [int(row["epoch"]) + 1 for row in history]
     figure, (both,) = plotting.figure((10, 4), columns=2)
     figure.suptitle(path.parent.name)
-    for axes, (name, axis_label, scale) in zip(both, curves, strict=True):
-        for key, label in zip((name, f"val_{name}"), splits, strict=True):
-            values = [scale * float(row[key]) for row in history]
+    for axes, name in zip(both, (headline, "loss"), strict=True):
+        for key, label in ((name, "train"), (f"val_{name}", split)):
+            values = [float(row[key]) for row in history]
             axes.plot(epochs, values, label=label, marker="." if len(epochs) < 40 else None)
         at = {"xytext": (0, 6), "textcoords": "offset points", "ha": "right"}
-        axes.annotate(f"{values[-1]:.2f}", (epochs[-1], values[-1]), **at)
+        axes.annotate(f"{values[-1]:.4g}", (epochs[-1], values[-1]), **at)
         axes.margins(y=0.08)  # room for the number
-        axes.set(xlabel="epoch", ylabel=axis_label)
+        axes.set(xlabel="epoch", ylabel=name.replace("_", " "))
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.grid(alpha=0.3)
         axes.legend()

@@ -85,7 +85,7 @@ def test_classifier(tokenizer, tmp_path):
     paths = export(model, tmp_path, ["tflite"], LABELS, {"pairs": False}, **texts)
     opened = load(paths["tflite"])
     assert (opened.length, opened.labels, opened.pairs) == (16, LABELS, False)
-    inputs = TextClassification.check_inputs(opened, LINES)
+    inputs = TextClassification.encode(opened, LINES)
     expected = to_numpy(model(inputs["token_ids"]))
     found = check_export(paths["tflite"], inputs, expected, expected.argmax(-1))
     assert found["max_logit_difference"] <= TOLERANCE["tflite"]
@@ -95,7 +95,7 @@ def test_classifier(tokenizer, tmp_path):
 def test_check_notices_another_model(run, tokenizer):
     folder, _ = run
     source = load(folder / "model.keras")
-    inputs = MaskedLM.check_inputs(source, LINES)
+    inputs = MaskedLM.encode(source, LINES)
     assert (inputs["mask_positions"] > 0).sum() >= 6
     expected = source.run(**inputs)[..., ::-1]
     found = check_export(folder / "model_float32.tflite", inputs, expected)
@@ -106,13 +106,13 @@ def test_texts_for_the_checks(run, tokenizer, tmp_path):
     source = load(run[0] / "model.keras")
     expected = ["a gem", "a bore"], None
     (tmp_path / "lines.txt").write_text("a gem\n\na bore\n")
-    assert MaskedLM.load_check_samples(source, TextSource(tmp_path / "lines.txt")) == expected
+    assert MaskedLM.check_samples(source, TextSource(tmp_path / "lines.txt")) == expected
     prepare_corpus(tmp_path / "lines.txt", tokenizer, tmp_path / "prepared")
-    assert MaskedLM.load_check_samples(source, TextSource(tmp_path / "prepared")) == expected
+    assert MaskedLM.check_samples(source, TextSource(tmp_path / "prepared")) == expected
     file = tmp_path / "films.csv"
     file.write_text("text,label\n" + "a gem,good\na bore,bad\n" * 9)
     source = from_keras(small_text_model("text_classification", tokenizer), tokenizer, LABELS)
-    load_texts = TextClassification.load_check_samples
+    load_texts = TextClassification.check_samples
     texts, truth = load_texts(source, TextSource(str(file)))
     assert [LABELS[i] for i in truth] == ["good" if "gem" in text else "bad" for text in texts]
     with pytest.raises(ValueError, match="0, 1"):

@@ -25,10 +25,11 @@ def data():
 
 
 @pytest.mark.once
-def test_image_task_smooths_labels_in_training_alone():
+def test_image_task_smooths_labels_in_training_alone(data):
     task = ImageClassification(label_smoothing=0.2)
-    assert (task.loss().label_smoothing, task.loss(training=False).label_smoothing) == (0.2, 0.0)
-    assert [metric.name for metric in task.metrics()] == [task.headline]
+    for given, smoothing in ((data, 0.2), (None, 0.0)):
+        loss, (metric,) = task.objective(None, given)
+        assert (loss.label_smoothing, metric.name) == (smoothing, task.headline)
 
 
 def test_image_task_augments_training_images_alone(data):
@@ -77,11 +78,15 @@ def long_tailed():
 @pytest.mark.once
 def test_balance_weighs_the_classes():
     data = long_tailed()
-    weights = {b: ImageClassification(balance=b).training_loss(data).class_weights for b in (0, 1)}
+
+    def weigh(balance, data=data):
+        return ImageClassification(balance=balance).objective(None, data)[0].class_weights
+
+    weights = {balance: weigh(balance) for balance in (0, 1)}
     assert weights == {0: None, 1: pytest.approx([256 / 480, 256 / 32])}
-    half = ImageClassification(balance=0.5).training_loss(data).class_weights
+    half = weigh(0.5)
     assert half[1] / half[0] == pytest.approx(np.sqrt(240 / 16))
     assert (240 * half[0] + 16 * half[1]) / 256 == pytest.approx(1)
-    assert ImageClassification(balance=1).loss(training=False).class_weights is None
+    assert weigh(1, None) is None
     with pytest.raises(ValueError, match="balance"):
         ImageClassification(balance=2)

@@ -44,17 +44,11 @@ class Brightness(ImageClassification):
     headline = "error"
     kind = "a model of brightness"
 
-    def loss(self, training=True):
-        return keras.losses.MeanSquaredError()
-
-    def metrics(self):
-        return [keras.metrics.MeanAbsoluteError("error")]
+    def objective(self, model, data=None):
+        return keras.losses.MeanSquaredError(), [keras.metrics.MeanAbsoluteError("error")]
 
     def check_fit(self, model, data):
         assert model.output_shape == (None, 1)
-
-    def curves(self):
-        return ("error", "error", 1), ("loss", "squared error", 1)
 
     def write_card(self, path, model, data, metadata):
         write_card(path, model, ["brightness"], {**metadata, "task": self.name})

@@ -37,11 +37,8 @@ class Praise(TextTask):
     headline = "error"
     kind = "a model of praise"
 
-    def loss(self, training=True):
-        return keras.losses.MeanSquaredError()
-
-    def metrics(self):
-        return [keras.metrics.MeanAbsoluteError("error")]
+    def objective(self, model, data=None):
+        return keras.losses.MeanSquaredError(), [keras.metrics.MeanAbsoluteError("error")]
 
     @classmethod
     def answer(cls, model, sentence):
@@ -49,8 +46,8 @@ class Praise(TextTask):
         return float(model.run(token_ids=encoding.ids[None])[0, 0])
 
     @classmethod
-    def load_check_samples(cls, model, source):
-        return list(json.loads(source.path.read_text())), None
+    def check_samples(cls, model, data):
+        return list(json.loads(data.path.read_text())), None
 
     @classmethod
     def load_samples(cls, models, source, split=None, limit=None):
@@ -140,7 +137,7 @@ def test_it_has_a_model_card(run):
 
 def test_its_export_is_checked(run):
     folder, _ = run
-    samples = Praise.load_check_samples(text.load(folder), TextSource(folder / "reviews.json"))
+    samples = Praise.check_samples(text.load(folder), TextSource(folder / "reviews.json"))
     found = export_run(folder, ["tflite_float32"], samples)["tflite_float32"]
     assert found["max_logit_difference"] < 1e-4
     small = text.load(folder / "model_float32.tflite")

@@ -16,7 +16,6 @@ from keras_gmlp.objectives.optimizers import make_optimizer
 from keras_gmlp.tasks.image_classification import ImageClassification
 from keras_gmlp.training.pipeline import (
     EpochOrder,
-    build_for_training,
     choose_pipeline,
     make_device_class,
 )
@@ -50,7 +49,8 @@ def fit_in_chunks(chunk, epochs=2):
     kind = make_device_class(keras.Model, augment)
     trained = kind(model.inputs, model.outputs)
     trained.arrays = batches.arrays
-    build_for_training(compiled(trained), *(np.asarray(a[:1]) for a in batches.arrays))
+    compiled(trained).optimizer.build(trained.trainable_variables)
+    trained.evaluate(*(np.asarray(a[:1]) for a in batches.arrays), verbose=0)
     callbacks = [keras.callbacks.SwapEMAWeights(), EpochOrder(batches)]
     history = trained.fit(batches, epochs=epochs, callbacks=callbacks, shuffle=False, verbose=0)
     return model.get_weights(), history.history

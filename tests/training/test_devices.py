@@ -204,7 +204,7 @@ def test_processes_compare_the_number_of_samples(tmp_path, monkeypatch):
 def test_batches_of_a_dataset_are_divided(monkeypatch):
     batches = ArrayBatches({"a": np.arange(12).reshape(6, 2)}, np.arange(6), batch_size=4)
     monkeypatch.setattr(pipeline, "find_process", lambda: (1, 2))
-    task = SimpleNamespace(training_batches=lambda *_: batches, endless=False)
+    task = SimpleNamespace(training_batches=lambda *_: batches)
     recipe = SimpleNamespace(task=task, seed=0, epochs=1)
     made, _ = pipeline.make_batches(None, None, recipe, 4, 0)
     inputs, targets = made[0]

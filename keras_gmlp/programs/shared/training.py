@@ -15,7 +15,7 @@ def introduce(run):
     """Prints what will be trained on what."""
     from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
 
-    settings, data, task = run.settings, run.data, run.recipe.task
+    settings, data = run.settings, run.data
     print(f"model  {settings.model or settings.weights}, {run.model.count_params():,} parameters")
     if run.transfer is not None:
         print(f"from   {settings.weights}: {run.transfer}")
@@ -24,9 +24,11 @@ def introduce(run):
     if settings.kind == "data":
         sizes = " + ".join(f"{len(split):,} {name}" for name, split in data.splits().items())
         print(f"data   {data.name}, {len(data.labels)} classes, {sizes} images")
+    elif settings.kind == "task":
+        sizes = f"{len(data.train):,} + {len(data.test):,} texts in {len(data.labels)} classes"
+        print(f"data   {data.name}, {sizes}")
     else:
-        print(f"data   {data.name}, {task.summarize_data(data)}")
-    if settings.kind == "prepared":
+        print(f"data   {data.name}, {data.train.summary()}")
         print(f"words  {data.tokenizer.size:,}, from {settings.prepared}/tokenizer.json")
     print(f"in     {run.recipe.precision}, {advise_backend(run.recipe.precision)}")
     print(f"to     {settings.out}")
