@@ -19,16 +19,11 @@ from keras_gmlp.models.structure import features
 TOKEN_HEAD = "head_distillation"  # of a ViT with a distillation token
 
 
-def open_model(source):
-    """Opens a saved classifier as a `keras.Model` from images to `[logits, features]`."""
-    model = load_model(source, compile=False)
-    require_inputs(model, source)
-    return keras.Model(model.input, [model.output, features(model).output])
-
-
 def load_teacher(source, model, logits=True):
-    """Loads a teacher that sees the images of a batch."""
-    teacher = open_model(source)
+    """Loads a teacher as a `keras.Model` from the images of a batch to `[logits, features]`."""
+    opened = load_model(source, compile=False)
+    require_inputs(opened, source)
+    teacher = keras.Model(opened.input, [opened.output, features(opened).output])
     given = [("channels", model.input_shape[-1], teacher.input_shape[-1])]
     if logits:
         given.append(("classes", model.output_shape[-1], teacher.output_shape[0][-1]))

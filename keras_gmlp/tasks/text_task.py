@@ -128,15 +128,15 @@ class TextTask(Task):
                 f"{', '.join(opened.inputs) or 'none'}."
             )
         (shape, _), ((*_, classes), _) = opened.inputs["token_ids"], *opened.outputs.values()
-        words = _count_words(opened)
-        if words and tokenizer.size not in words:
-            raise ValueError(
-                f"{path} has a vocabulary of {max(words)} tokens, its tokenizer has "
-                f"{tokenizer.size}; expected the tokenizer.json that the model was trained with."
-            )
         if model is not None:
             from keras_gmlp.models.structure import longest_text
 
+            words = model.get_layer("token_embedding").input_dim
+            if tokenizer.size != words:
+                raise ValueError(
+                    f"{path} has a vocabulary of {words} tokens, its tokenizer has "
+                    f"{tokenizer.size}; expected the tokenizer.json of the model's training."
+                )
             length = length or card.get("length") or longest_text(model) or 128
             if type(length) is not int or not 8 <= length <= LONGEST:
                 found = shortened(repr(length), 40)
@@ -190,18 +190,6 @@ class TextTask(Task):
 def _find_pairs(data):
     """Returns whether data are pairs of texts, a dict; an empty one if they do not say so."""
     return {"pairs": data.pairs} if hasattr(data, "pairs") else {}
-
-
-def _count_words(opened):
-    """Returns the numbers of rows that a model picks tokens from; of a `.keras` file the one."""
-    if opened.model is not None:
-        return {opened.model.get_layer("token_embedding").input_dim}
-    if opened.interpreter is None:
-        return set()
-    shapes = {t["index"]: t["shape"] for t in opened.interpreter.get_tensor_details()}
-    steps = [op for op in opened.interpreter._get_ops_details() if op["op_name"] == "GATHER"]
-    tables = [shapes[op["inputs"][0]] for op in steps]
-    return {int(table[0]) for table in tables if len(table) == 2}
 
 
 def check_count(value):
