@@ -28,6 +28,8 @@ def test_recipe_out_of_range():
     for field, value in (("optimizer", "adam"), ("epochs", 0), ("ema", 1.0), ("task", "images")):
         with pytest.raises(ValueError, match=field):
             Recipe(**{field: value})
+    with pytest.raises(ValueError, match="layer_decay"):
+        Recipe(layer_decay=0.5, optimizer="muon")
     with pytest.raises(ValueError, match="label_smoothing"):
         ImageClassification(label_smoothing=1.0)
 
