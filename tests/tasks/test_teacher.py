@@ -144,8 +144,9 @@ def test_distillation_token_learns_the_teachers_classes(folder, tmp_path):
     data = make_data()
     sizes = {"dim": 8, "depth": 1, "num_heads": 2, "patch_size": 4, "input_shape": (8, 8, 3)}
     deit = keras_gmlp.ViT(classes=2, distillation_token=True, **sizes)
-    task = ImageClassification(label_smoothing=0.0, teacher=str(folder), teaching="token")
-    recipe = Recipe(epochs=3, batch_size=4, learning_rate=0.05, ema=0.0, task=task)
+    how = {"label_smoothing": 0.0, "augmentation": Augmentation(crop=0, flip=False)}
+    task = ImageClassification(teacher=str(folder), teaching="token", **how)
+    recipe = Recipe(epochs=6, batch_size=4, learning_rate=0.05, ema=0.0, task=task)
     train(deit, data, recipe, tmp_path, verbose=0)
     images, _ = data.train.arrays()
     heads = [deit.get_layer(name).output for name in ("head", "head_distillation")]
