@@ -12,6 +12,7 @@ import pytest
 from colours import LABELS, colour_model
 from PIL import Image
 from refused import refused
+from scipy.special import softmax
 
 import keras_gmlp
 from keras_gmlp.export.formats import FORMATS, export
@@ -76,6 +77,10 @@ def test_every_format_classifies(run, tmp_path, name):
         assert sum(probability for _, probability in predictions) == pytest.approx(1)
         assert [p for _, p in predictions] == sorted((p for _, p in predictions), reverse=True)
         assert classifier.classify(path, top=1) == predictions[:1]
+        logits = classifier.logits(classifier.read(path)[None])[0]
+        expected = softmax(logits.astype("float64"))
+        found = dict(predictions)
+        np.testing.assert_allclose([found[label] for label in LABELS], expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["model.keras", "model.tflite"])
@@ -99,25 +104,20 @@ def test_one_image_or_many_of_every_source(run, tmp_path, name):
             classifier.classify(path, top=top)
 
 
-@pytest.mark.parametrize("logits", [[0, np.nan], [0, np.inf], [-np.inf, -np.inf]])
-def test_logits_without_probabilities(tmp_path, logits):
-    Image.new("RGB", (8, 8)).save(tmp_path / "picture.png")
-    model = Classifier(
-        lambda images: np.array([logits], "float32"), (8, 8, 3), ("a", "b"), tmp_path / "m.tflite"
-    )
-    with refused(r"m\.tflite: its logits are NaN or infinite"):
-        model.classify(tmp_path / "picture.png")
+def test_logits_without_probabilities():
+    for logits in ([0, np.nan], [0, np.inf], [-np.inf, -np.inf]):
+        rows = np.array([logits], "float32")
+        model = Classifier(lambda _, rows=rows: rows, (8, 8, 3), ("a", "b"), "m.tflite")
+        with refused("its logits are NaN or infinite", "m.tflite"):
+            model.classify(np.zeros((8, 8, 3), "uint8"))
 
 
-def test_folder_of_a_run_gives_its_smallest_model(run):
+def test_folder_of_a_run_gives_its_smallest_model(run, tmp_path):
     assert inference.load(run).path == run / "model.tflite"
-
-
-@pytest.fixture
-def bare(run, tmp_path):
-    """A .tflite file without a card."""
-    (tmp_path / "bare.tflite").write_bytes(without_card(run / "model.tflite"))
-    return tmp_path / "bare.tflite"
+    bare = tmp_path / "bare.tflite"  # without a card
+    bare.write_bytes(without_card(run / "model.tflite"))
+    assert read_card(bare) == {}
+    assert inference.load(bare).labels == ("0", "1", "2")
 
 
 def test_underscores_are_shown_as_spaces(run, tmp_path, app):
@@ -135,51 +135,36 @@ def test_underscores_are_shown_as_spaces(run, tmp_path, app):
     assert {name for name, _ in alike.find_labels(red)} == {"a_b", "c"}
 
 
-def test_file_without_labels_numbers_its_classes(bare):
-    assert read_card(bare) == {}
-    assert inference.load(bare).labels == ("0", "1", "2")
-
-
 def test_damaged_card_is_never_taken_for_another(run, tmp_path):
     whole, start = (run / "model.tflite").read_bytes(), len(without_card(run / "model.tflite"))
     card, found = read_card(run / "model.tflite"), []
     damaged = tmp_path / "damaged.tflite"
-    for place in range(start, len(whole)):
+    for place in range(start, len(whole), 3):
         flipped = bytearray(whole)
         flipped[place] ^= 1 << place % 8
         damaged.write_bytes(flipped)
         with contextlib.suppress(ValueError):
             found.append(read_card(damaged) == card)  # of a date, which nobody reads
     assert all(found)
-    assert len(found) < (len(whole) - start) / 2
+    assert len(found) < (len(whole) - start) / 6
     damaged.write_bytes(whole[:-1])
     with refused("its class names .* cut off or damaged", damaged):
         inference.load(damaged)
 
 
-def test_onnx_file_that_is_no_text_prints_nothing(run, tmp_path, capfd):
-    damaged = tmp_path / "damaged.onnx"
-    whole = (run / "model.onnx").read_bytes()
-    damaged.write_bytes(whole.replace(b"Transpose", b"Transp\xf4se"))  # the runtime quotes it
-    with refused("can't decode byte", damaged):
-        inference.load(damaged)
-    assert capfd.readouterr() == ("", "")
-
-
 def test_bad_models_say_what_is_wrong_in_one_line(tmp_path):
-    (tmp_path / "broken.keras").write_bytes(b"PK no zip")
-    (tmp_path / "broken.tflite").write_bytes(b"TFL3" * 100)
-    (tmp_path / "broken.onnx").write_bytes(b"no protocol buffer")
-    (tmp_path / "saved").mkdir()
-    (tmp_path / "saved" / "saved_model.pb").write_bytes(b"none")
-    for name, reason in {
-        "broken.keras": "damaged",
-        "broken.tflite": "damaged",
-        "broken.onnx": "damaged",
-        "saved": "damaged",
-    }.items():
-        with refused(reason, tmp_path / name):
-            inference.load(tmp_path / name)
+    for name, content in (
+        ("broken.keras", b"PK no zip"),
+        ("broken.tflite", b"TFL3" * 100),
+        ("broken.onnx", b"no protocol buffer"),
+        ("saved/saved_model.pb", b"none"),
+    ):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content)
+        path = path.parent if path.suffix == ".pb" else path
+        with refused("damaged", path):
+            inference.load(path)
 
 
 @pytest.mark.filterwarnings("ignore:You are saving a model that has not yet been built")
@@ -199,32 +184,20 @@ def test_models_that_are_no_image_classifiers(tmp_path):
             inference.load(tmp_path / "model.keras")
 
 
-@pytest.mark.parametrize(
-    ("pixels", "logits", "received"),
-    [
-        ("int8", "float32", "int8"),
-        ("float32", "map", r"\(1, 8, 8, 2\)"),
-        ("uint8", "float32", "not pixels"),
-    ],
-)
 @pytest.mark.filterwarnings("ignore:Statistics for quantized inputs")
-def test_tflite_from_elsewhere(tmp_path, pixels, logits, received):
+def test_integers_that_are_no_pixels(tmp_path):
     import tensorflow as tf
 
     image = keras.Input((8, 8, 3), 1)
-    found = keras.layers.Conv2D(2, 1)(image)
-    if logits != "map":
-        found = keras.layers.GlobalAveragePooling2D()(found)
-    converter = tf.lite.TFLiteConverter.from_keras_model(keras.Model(image, found))
-    if "int8" in pixels + logits:
-        images = np.random.default_rng(0).random((9, 1, 8, 8, 3), "float32")  # not 0 to 255
-        converter.optimizations = [tf.lite.Optimize.DEFAULT]
-        converter.representative_dataset = lambda: ([image] for image in images)
-        converter.inference_input_type = getattr(tf, pixels)
-        converter.inference_output_type = getattr(tf, logits)
+    model = keras.Model(image, keras.layers.Dense(2)(keras.layers.Flatten()(image)))
+    converter = tf.lite.TFLiteConverter.from_keras_model(model)
+    images = np.random.default_rng(0).random((9, 1, 8, 8, 3), "float32")  # not 0 to 255
+    converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    converter.representative_dataset = lambda: ([image] for image in images)
+    converter.inference_input_type = tf.uint8
     path = tmp_path / "elsewhere.tflite"
     path.write_bytes(converter.convert())
-    with refused(received):
+    with refused("not pixels"):
         inference.load(path)
 
 
@@ -237,13 +210,3 @@ def test_onnx_from_elsewhere(tmp_path):
         write_onnx(tmp_path / "model.onnx", shape, output, axes)
         with refused(reason):
             inference.load(tmp_path / "model.onnx")
-
-
-def test_probabilities_are_the_softmax_of_the_logits(run, tmp_path):
-    path = tmp_path / "picture.png"
-    Image.new("RGB", (8, 8), "red").save(path)
-    classifier = inference.load(run / "model.keras")
-    logits = classifier.logits(np.array(Image.open(path))[None])[0]
-    expected = np.exp(logits) / np.exp(logits).sum()
-    found = dict(classifier.classify(path))
-    np.testing.assert_allclose([found[label] for label in LABELS], expected, rtol=1e-5)

@@ -61,8 +61,8 @@ def test_fill_mask(open_task, tokenizer):
     assert found[0]["score"] == pytest.approx(expected[token] / expected.sum(), rel=1e-3)
 
 
-def test_several_masks_give_a_list_for_each(open_task):
-    model = open_task("masked_lm")
+def test_several_masks_give_a_list_for_each(folder):
+    model = load(folder / "masked_lm.tflite")
     text = "[MASK] " * (MASKS + 2) + "France."
     found = model.fill_mask(text, top=2, pieces=True)
     assert [len(entries) for entries in found] == [2] * (MASKS + 2)
@@ -72,9 +72,8 @@ def test_several_masks_give_a_list_for_each(open_task):
         assert entries[0]["sequence"].count("[MASK]") == MASKS + 1
 
 
-@pytest.mark.parametrize("task", TEXT_TASKS)
-def test_logits_without_probabilities(task, tokenizer):
-    model = small_text_model(task, tokenizer)
+def test_logits_without_probabilities(tokenizer):
+    model = small_text_model("masked_lm", tokenizer)
     for weight in model.trainable_weights:
         weight.assign(np.full(weight.shape, np.nan))
     with pytest.raises(ValueError, match="its logits are NaN or infinite"):
@@ -136,18 +135,7 @@ def test_files_of_both_kinds_agree(folder):
     np.testing.assert_allclose(*[[e["score"] for e in f] for f in (first, second)], rtol=1e-3)
 
 
-def test_long_text_is_reported_and_cut(folder):
-    lines = []
-    model = load(folder / "text_classification.tflite", warn=lines.append)
-    text = " ".join(LINES * 3)
-    whole = len(model.tokenizer.encode(text))
-    assert model.classify(text)
-    (line,) = lines
-    assert line.startswith(f"the text has {whole} tokens, the model takes {LENGTH}; ")
-
-
-@pytest.mark.parametrize("task", TEXT_TASKS)
-def test_each_text_is_encoded_once(folder, monkeypatch, task):
+def test_long_text_is_encoded_once_reported_and_cut(folder, monkeypatch):
     encoded, lines, usual = [], [], Tokenizer.encode_batch
 
     def encode_batch(self, texts, *length):
@@ -155,14 +143,16 @@ def test_each_text_is_encoded_once(folder, monkeypatch, task):
         return usual(self, texts, *length)
 
     monkeypatch.setattr(Tokenizer, "encode_batch", encode_batch)
-    model, long = load(folder / f"{task}.tflite", warn=lines.append), " ".join(LINES * 3)
-    given = {
-        "masked_lm": [f"[MASK] {long}"],
-        "text_classification": [long],
-    }[task]
-    model(*given)
-    assert sorted(encoded) == sorted(given)
-    assert len(lines) == 1  # that the text was cut
+    long = " ".join(LINES * 3)
+    for task, given in (("masked_lm", f"[MASK] {long}"), ("text_classification", long)):
+        model = load(folder / f"{task}.tflite", warn=lines.append)
+        assert model(given)
+        assert encoded.pop() == given
+        assert not encoded
+        whole = len(model.tokenizer.encode(given))
+        encoded.clear()
+        assert lines.pop().startswith(f"the text has {whole} tokens, the model takes {LENGTH}; ")
+    assert not lines
 
 
 @pytest.mark.filterwarnings("ignore:the text has")
@@ -178,16 +168,18 @@ def test_mistakes(folder):
     ):
         with refused(reason):
             use(*given)
+    with refused("an image model"):
+        load("saved_models/gmlp_n4_32-cifar10")
     with refused("MASK", kind=NoMaskError):
         masked.fill_mask("Paris is [mask].")
 
 
-@pytest.mark.parametrize(("pairs", "second"), [(True, None), (False, "b")])
-def test_pairs_where_single_texts_are_expected(pairs, second, tokenizer):
-    labels = ("0", "1")
-    model = TextModel(None, "text_classification", tokenizer, 8, labels, Path("here"), pairs)
-    with refused("here classifies"):
-        model.classify("a", second)
+def test_pairs_where_single_texts_are_expected(tokenizer):
+    for pairs, second in ((True, None), (False, "b")):
+        labels = ("0", "1")
+        model = TextModel(None, "text_classification", tokenizer, 8, labels, Path("here"), pairs)
+        with refused("here classifies"):
+            model.classify("a", second)
 
 
 def test_folder_of_a_run(folder, tokenizer, tmp_path):
@@ -217,11 +209,6 @@ def test_tokenizer_of_another_model(folder, tokenizer, tmp_path):
     )
     with refused("hash"):
         load(tmp_path / "other.tflite")
-
-
-def test_what_is_no_text_model():
-    with refused("an image model"):
-        load("saved_models/gmlp_n4_32-cifar10")
 
 
 def test_model_in_memory(tokenizer, folder):
