@@ -11,6 +11,12 @@ def load(path, threads=None):
     In the folder of a run model.tflite comes before model_features.tflite, model.keras and
     saved_model.
 
+    Args:
+        path, threads: As for `keras_gmlp.load`.
+
+    Returns:
+        A `Classifier`.
+
     Raises:
         ValueError: As `keras_gmlp.load`, or if the model does not take images. One line.
 

@@ -13,6 +13,12 @@ def load(path, threads=None, warn=warnings.warn):
 
     Its file holds its tokenizer, or a tokenizer.json is next to it.
 
+    Args:
+        path, threads, warn: As for `keras_gmlp.load`.
+
+    Returns:
+        A `TextModel`.
+
     Raises:
         ValueError: As `keras_gmlp.load`, or if the model is not a text model, or its tokenizer is
             missing or belongs to another model. One line.
