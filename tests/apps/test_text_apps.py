@@ -152,9 +152,9 @@ def test_model_for_another_program(run, models, tmp_path):
     image = "saved_models/gmlp_n4_32-cifar10"
     (tmp_path / "film.txt").touch()
     for name, text, more, model, code, reason in (
-        ("fill_mask", FRANCE, (), models["classify"], 1, "apps/classify.py"),
+        ("fill_mask", FRANCE, (), models["classify"], 1, "a text classifier"),
         ("fill_mask", FRANCE, (), image, 1, "apps/classify.py"),
-        ("classify", FRANCE, (), models["fill_mask"], 1, "apps/fill_mask.py"),
+        ("classify", FRANCE, (), models["fill_mask"], 1, "a masked language model"),
         ("classify", tmp_path / "film.txt", (), models["classify"], 2, "is a file"),
         ("classify", "a", ("--pair", "b"), image, 2, "--pair"),
     ):
