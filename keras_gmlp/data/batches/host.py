@@ -78,7 +78,6 @@ def training_batches(data, batch_size, augmentation=None, position=0):
             f"{printable(data.name)}: its images do not fit in memory, and it is read in order "
             "only. Pack it, and train on the folder (apps/pack.py)."
         )
-    read = make_reader(samples, scale)
     change = make_augmenter(
         augmentation, data.mirror, len(data.labels), tensorflow_namespace(), data.label_rows()
     )
@@ -86,15 +85,20 @@ def training_batches(data, batch_size, augmentation=None, position=0):
     draw = make_draw(augmentation, position.seed, size, position.epochs)
     epoch = tf.Variable(position.epoch, dtype=tf.int64, trainable=False)
 
-    def draw_step(number, step):
+    source, labels, shape = weakref.ref(samples), samples.labels, data.image_shape
+
+    def read_step(number, step):
         indices = passes.draw(number)[step]
-        return indices[own], draw(number, step, indices)[own]
+        numbers, indices = draw(number, step, indices)[own], indices[own]
+        windows = make_windows(numbers[:, WINDOW], scale) if scale else None
+        return source().read(indices, windows), labels[indices], numbers
 
     def prepare(number, step):
-        indices, numbers = tf.numpy_function(draw_step, [number, step], (tf.int64, tf.float32))
-        indices, numbers = tf.ensure_shape(indices, (rows,)), tf.ensure_shape(numbers, (rows, None))
-        windows = [numbers[:, WINDOW]] if scale else []
-        return change(*read(indices, *windows), numbers)
+        # One call of Python for a batch: each takes a part of a millisecond.
+        types = tf.uint8, tf.int64, tf.float32
+        images, indices, numbers = tf.numpy_function(read_step, [number, step], types)
+        images, indices = tf.ensure_shape(images, (rows, *shape)), tf.ensure_shape(indices, (rows,))
+        return change(images, indices, tf.ensure_shape(numbers, (rows, None)))
 
     plain = tf.autograph.experimental.do_not_convert  # rewriting the functions takes a second
     steps = tf.data.Dataset.range(position.step, passes.steps)
@@ -107,31 +111,22 @@ def training_batches(data, batch_size, augmentation=None, position=0):
     return hold(samples, without_tuning(batches.prefetch(min(PREFETCHED, held))))
 
 
-def make_reader(samples, scale=None):
+def make_windows(numbers, scale):
+    """Returns the windows that `Samples.read` takes, from the uniform numbers of some images."""
+    return [functools.partial(draw_window, row, scale=scale, numpy=np) for row in numbers]
+
+
+def make_reader(samples):
     """Returns a function from indices to images and class indices, for `tf.data.Dataset.map`.
 
     It reads only as long as the samples exist; see `hold`.
-
-    Args:
-        samples: `Samples`.
-        scale: Smallest and largest share of a random window, or `None` for the whole image; see
-            `Augmentation.resized_crop`. The function then also takes the uniform numbers of the
-            windows, `(indices, DRAWS)`.
     """
     import tensorflow as tf
 
-    source, shape = weakref.ref(samples), samples.shape
-    with tf.device("CPU"):
-        labels = tf.constant(samples.labels)
+    source, labels, shape = weakref.ref(samples), samples.labels, samples.shape
 
-    def read_images(indices, *draws):
-        if not draws:
-            return source().read(indices)
-        windows = [functools.partial(draw_window, row, scale=scale, numpy=np) for row in draws[0]]
-        return source().read(indices, windows)
-
-    def read(indices, *draws):
-        images = tf.numpy_function(read_images, [indices, *draws], tf.uint8)
+    def read(indices):
+        images = tf.numpy_function(lambda places: source().read(places), [indices], tf.uint8)
         images = tf.ensure_shape(images, indices.shape.concatenate(shape))
         return images, tf.gather(labels, indices)
 

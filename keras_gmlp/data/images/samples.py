@@ -8,8 +8,9 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+from PIL import Image
 
-from keras_gmlp.data.images.read_image import read_image
+from keras_gmlp.data.images.read_image import read_image, scale_window
 from keras_gmlp.utils.errors import one_line_errors
 from keras_gmlp.utils.progress import ProgressBar
 
@@ -297,7 +298,8 @@ def read_windows(images, windows, shape):
     """Returns windows of images, scaled to a shape."""
 
     def cut(image, window):
-        return read_image(image, shape, window=window)
+        picture = Image.fromarray(image if shape[2] == 3 else image[..., 0])
+        return np.asarray(scale_window(picture, window, shape[:2])).reshape(shape)
 
     return read_rows(cut, shape, images, windows)
 

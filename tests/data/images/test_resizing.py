@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
-import tensorflow as tf
 from pictures import write_noise
 from PIL import Image
 from refused import refused
 
 from keras_gmlp import data
-from keras_gmlp.data.batches.host import make_reader
+from keras_gmlp.data.batches.host import make_windows
 from keras_gmlp.data.images.read_image import read_image
 from keras_gmlp.data.images.resized_crop import DRAWS
 from keras_gmlp.data.images.resizing import FITS, find_inner_size, find_place
@@ -97,9 +96,9 @@ def test_folder_is_read_as_its_files(photos, channels, fit):
 def test_random_windows_are_of_the_fitted_image(photos, fit):
     split = data.load(photos, (12, 20), fit=fit).train
     draws = np.random.default_rng(0).uniform(size=(len(split), DRAWS)).astype("float32")
-    streamed, _ = make_reader(split, (0.3, 1.0))(tf.range(len(split)), tf.constant(draws))
+    streamed = split.read(slice(None), make_windows(draws, (0.3, 1.0)))
     in_memory = split.keep()
-    expected, _ = make_reader(in_memory, (0.3, 1.0))(tf.range(len(split)), tf.constant(draws))
+    expected = in_memory.read(slice(None), make_windows(draws, (0.3, 1.0)))
     np.testing.assert_array_equal(streamed, expected)
 
 
