@@ -27,7 +27,6 @@ from keras_gmlp.utils.sources import find_model
 from keras_gmlp.weights.loading import load
 
 CALIBRATION = 500  # training images that determine the ranges of the integers
-WRITTEN = ("labels", "named")  # entries of a card that each export writes anew
 
 
 def export_run(
@@ -103,7 +102,8 @@ def _make_card(own, run):
     headline = find_task(run.recipe.get("task", own.get("task"))).headline
     known = {**run.recipe, **run.metrics}
     names = ("preset", "data", "arguments", f"test_{headline}")
-    card = {name: value for name, value in own.items() if name not in WRITTEN}
+    # Each export writes its own labels.
+    card = {name: value for name, value in own.items() if name not in ("labels", "named")}
     return card | {name: known[name] for name in names if name in known}
 
 

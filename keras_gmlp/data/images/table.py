@@ -56,7 +56,7 @@ def list_table(path):
             raise ValueError(f"{place}: label is empty; fill it or remove the row.")
         labels = tuple(sorted(set(map(clean_value, label.split(SEVERAL))))) if label else ()
         if "" in labels or "nan" in map(str.lower, labels):
-            raise ValueError(f"{place}: label is {printable(label)}; a part of it is no class.")
+            raise ValueError(f"{place}: label is {printable(label)}; a part of it is not a class.")
         check_labels(labels, place)
         if split and read_split(split) is None:
             raise ValueError(
@@ -74,18 +74,18 @@ def list_table(path):
         line = next(line for _, split, line in found.values() if not split)
         raise ValueError(f"{printable(path)}, {line}: split is empty, but other rows have one.")
     roles = {"": ""} if splits <= {""} else name_roles(splits, path)
-    names = _class_names(path, found.values())
-    places = {name: place for place, name in enumerate(names)}
+    classes = _class_names(path, found.values())
+    places = {name: place for place, name in enumerate(classes)}
     files = sorted(found, key=Path)
     members = [tuple(sorted(places[label] for label in found[file][0])) for file in files]
     sets = tuple(sorted(set(members))) if several else tuple((n,) for n in places.values())
-    numbers = {classes: number for number, classes in enumerate(sets)}
-    indices = [numbers[classes] for classes in members]
-    pairs = {role: [[] for _ in range(len(names) + 1)] for role in roles.values()}
-    rarest = find_rarest(indices, sets, len(names)) if several else indices
+    numbers = {each: number for number, each in enumerate(sets)}
+    indices = [numbers[each] for each in members]
+    pairs = {role: [[] for _ in range(len(classes) + 1)] for role in roles.values()}
+    rarest = find_rarest(indices, sets, len(classes)) if several else indices
     for file, index, place in zip(files, indices, rarest, strict=True):
         pairs[roles[found[file][1]]][place].append((os.fsencode(file), index))
-    return names, pairs, sets if several else None
+    return classes, pairs, sets if several else None
 
 
 def _find_file(table, place, text):
