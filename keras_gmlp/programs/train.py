@@ -65,7 +65,7 @@ recipes of images: quick (12 epochs), standard (36, with MixUp and CutMix), long
 finetune (from weights to other classes), resolution (8, from weights to larger images), imagenet
 (300, the gMLP paper's), airbench (16, for convnet_8_32). finetune tries a linear head on the
 features and two learning rates on images held out, and takes the best; --learning-rate limits it to
-one, --epochs switches the choice off, and --epochs 0 fits the head alone, in seconds.
+one, --epochs switches the choice off, and --epochs 0 only fits the head.
 recipes of texts: quick (20M tokens, for a CPU), standard (134M) and long (1.3G, both for a GPU)
 pre-train; finetune (3 epochs) trains a task.
 They compute in bfloat16 where that is faster, otherwise in float32: --precision auto measures it.

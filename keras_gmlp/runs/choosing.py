@@ -92,7 +92,7 @@ def choose(prepared, *, restart=False, report=lambda text: None, verbose="auto")
     """Chooses the settings of a fine-tuning that its own settings leave open.
 
     Given settings stay as they are; with `FIXING` nothing is chosen, with `epochs` of 0 only the
-    regularization of the head is. The choice of a run that has finished an epoch is read from its
+    regularization of the head is. The choice of a run that has begun is read from its
     `recipe.json`, unless it restarts. Returns a `Choice` and the features of the training images,
     or `None` for what was not made.
     """
@@ -100,7 +100,7 @@ def choose(prepared, *, restart=False, report=lambda text: None, verbose="auto")
     if not is_open(prepared):
         return None, None
     run_directory.refuse_other_files(directory)
-    if run_directory.has_progress(directory) and not restart:
+    if not restart and run_directory.has_progress(directory):
         return read_choice(directory), None  # no choice if it began without one
     try:
         search = _Search(prepared, report, verbose)

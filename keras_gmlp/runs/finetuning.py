@@ -45,8 +45,7 @@ def finetune(
         restart: Whether to delete a run in the directory and start again.
         verbose: As in `model.fit`; 0 prints nothing.
         **changes: Settings of the recipe `"finetune"`, such as `flip=False` for letters or
-            `learning_rate=1e-3`. `epochs` switches the choice off; `epochs=0` fits the head alone,
-            in seconds.
+            `learning_rate=1e-3`. `epochs` switches the choice off; `epochs=0` only fits the head.
 
     Returns:
         `(model, metrics)`: a `keras.Model` from pixels in [0, 255] to logits, with the classes in

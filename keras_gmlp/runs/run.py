@@ -1,6 +1,7 @@
 """`train_run`: from `RunSettings` to a trained, exported model, in one call."""
 
 import dataclasses
+import json
 import time
 from pathlib import Path
 
@@ -81,7 +82,8 @@ def train_run(
     extra = {**run.settings.record(), "preset": run.origin.get("preset")}
     extra["command"] = run.settings.to_dict()
     if choice is not None:
-        extra["choice"] = dataclasses.asdict(choice)
+        given = json.loads(json.dumps(settings.changes))  # others leave another choice
+        extra |= {"choice": dataclasses.asdict(choice), "given": given}
     metrics = train(
         run.model,
         run.data,

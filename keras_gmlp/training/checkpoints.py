@@ -40,7 +40,7 @@ class RunCheckpoint(keras.callbacks.Callback):
 
     def save(self, epochs, step=0, state=None):
         """Saves a checkpoint in place of the older ones."""
-        older = self._files()
+        older = self.files()
         self._require_space()
         path = self._path(epochs, step)
         with single_device(), atomic_write(path) as temporary:  # one process may write alone
@@ -57,7 +57,7 @@ class RunCheckpoint(keras.callbacks.Callback):
         # Without its variables TensorFlow would trace the step twice: the first call creates them.
         model.optimizer.build(model.trainable_variables)
         remove_leftovers(self.directory, r"\d{6}(_\d{6})?\.weights\.h5")
-        files = self._files()
+        files = self.files()
         if not files:
             return 0
         epochs, _, step = files[-1].name.split(".")[0].partition("_")
@@ -83,7 +83,8 @@ class RunCheckpoint(keras.callbacks.Callback):
         name = f"{epochs:06d}_{step:06d}" if step else f"{epochs:06d}"
         return self.directory / f"{name}.weights.h5"
 
-    def _files(self):
+    def files(self):
+        """Returns the paths of the checkpoints, the newest last."""
         return sorted(self.directory.glob(CHECKPOINTS))
 
 

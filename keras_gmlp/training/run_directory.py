@@ -20,11 +20,12 @@ CHECKPOINTS = "[0-9]*.weights.h5"  # excludes the hidden file of an unfinished w
 
 
 def has_progress(directory):
-    """Returns whether a run has finished an epoch, so that it can resume."""
+    """Returns whether a folder holds work of a run: an epoch, or settings that candidates chose."""
     directory = Path(directory)
     # `metrics.json` alone may be the user's.
     complete = all((directory / name).exists() for name in ("metrics.json", "recipe.json"))
-    return complete or any((directory / "checkpoint").glob(CHECKPOINTS))
+    begun = any((directory / "checkpoint").glob(CHECKPOINTS))
+    return complete or begun or "choice" in Run(directory).recipe
 
 
 # Files of a run and its exports, in the order in which a restart deletes them.
@@ -44,9 +45,10 @@ def claim(directory, run, recipe, data):
         paths = map(find_path, filter(None, (run["data"], run.get("test"))))
         places = {str(path): os.path.abspath(path) for path in paths if path.exists()}
         entries = {"places": places, "environment": environment()}
+        samples = record_samples(data)  # takes long for many files
         write_json(directory / "recipe.json", {**settings, **entries})
         (directory / SAMPLES).unlink(missing_ok=True)
-        if samples := record_samples(data):
+        if samples:
             write_table(directory / SAMPLES, [Sample._fields, *samples])
         return
     recorded = Run(directory).recipe

@@ -45,7 +45,6 @@ from keras_gmlp.training.run_directory import (
     WRITTEN,
     claim,
     clear,
-    has_progress,
     read_history,
     trim_history,
 )
@@ -159,11 +158,11 @@ def train(
 
         if agree(is_main() and begin()):  # complete
             return _load(model, task, directory)
-        if not has_progress(directory):
+        checkpoint = RunCheckpoint(directory / "checkpoint")
+        if not checkpoint.files():
             if getattr(task, "fit_head", 0):
                 linear_head.fit_model(model, data, task, vectors)
             adapt_layers(model, task, data)
-        checkpoint = RunCheckpoint(directory / "checkpoint")
         options = {"verbose": verbose, "tensorboard": tensorboard, "time_limit": time_limit}
         options |= {"checkpoint_minutes": checkpoint_minutes, "callbacks": callbacks}
         epochs, best = _fit(model, data, recipe, checkpoint, **options)

@@ -78,12 +78,25 @@ def test_a_complete_run_is_loaded_and_its_command_repeats_it(places, chosen, tmp
     assert metrics["test_loss"] == read(chosen, "metrics.json")["test_loss"]
 
 
+def die(*_):
+    raise Kill
+
+
 def test_killed_and_resumed_gives_the_same_weights(places, chosen, tmp_path, monkeypatch):
     def save_and_die(self, epoch, logs=None, original=RunCheckpoint.on_epoch_end):
         original(self, epoch, logs)
         raise Kill
 
     settings, lines = make_settings(places, tmp_path), []
+    with monkeypatch.context() as patch:
+        patch.setattr("keras_gmlp.training.train.prepare_fit", die)
+        with pytest.raises(Kill):
+            runs.train_run(settings, export=False, verbose=0)
+    recorded = read(tmp_path, "recipe.json")
+    for other in (0, 1):  # the choice took minutes, and is not replaced
+        with pytest.raises(ValueError, match="epochs"):
+            runs.train_run(make_settings(places, tmp_path, epochs=other), export=False, verbose=0)
+    assert read(tmp_path, "recipe.json") == recorded
     with monkeypatch.context() as patch:
         patch.setattr(RunCheckpoint, "on_epoch_end", save_and_die)
         with pytest.raises(Kill):
