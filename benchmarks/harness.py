@@ -23,7 +23,7 @@ from pathlib import Path
 
 from keras_gmlp.utils.environment import installed_versions, processor
 from keras_gmlp.utils.errors import why_ended
-from keras_gmlp.utils.markdown import make_table
+from keras_gmlp.utils.tables import make_table
 
 PACKAGES = (
     *("keras", "tensorflow", "tensorflow-cpu", "jax", "torch", "ai-edge-litert", "onnxruntime"),

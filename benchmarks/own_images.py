@@ -156,7 +156,7 @@ def compare_numbers(options, peers):
 
 
 def main(arguments=None):
-    from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
+    from keras_gmlp.utils.sources import DEFAULT_BACKBONE
 
     parser = make_parser("own_images", __doc__)
     add = parser.add_argument

@@ -79,7 +79,7 @@ def prepare(options, folder):
     from keras_gmlp.export.formats import export
     from keras_gmlp.inference import images as inference
     from keras_gmlp.models.precision import in_float32
-    from keras_gmlp.utils.shipped import find_shipped
+    from keras_gmlp.utils.sources import find_shipped
 
     source = Path(find_shipped(options.model))
     if source.is_dir():
@@ -122,7 +122,7 @@ def load_runtime(name, threads, preset, folder):
         precision = "bf16" if name == "openvino-bfloat16" else "f32"
         return load_openvino(folder / "model.onnx", threads, precision)
     from keras_gmlp.inference import images as inference
-    from keras_gmlp.utils.export_formats import FORMATS
+    from keras_gmlp.utils.sources import FORMATS
 
     if name == "keras-torch":
         import torch

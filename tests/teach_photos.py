@@ -20,8 +20,7 @@ import numpy as np
 from web_page import BYTES, as_text, open_browser, open_page, serve_models
 
 from keras_gmlp.data.images.folder import list_images
-from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
-from keras_gmlp.utils.sources import FEATURES_FIRST, find_model
+from keras_gmlp.utils.sources import DEFAULT_BACKBONE, FEATURES_FIRST, find_model
 
 TAUGHT = 10  # photographs of a class
 TRIED = 50

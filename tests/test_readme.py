@@ -15,7 +15,7 @@ from keras_gmlp import data
 from keras_gmlp.export.formats import export
 from keras_gmlp.inference import images as inference
 from keras_gmlp.runs import choosing
-from keras_gmlp.utils import shipped
+from keras_gmlp.utils import sources
 from keras_gmlp.weights import pretrained
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -97,15 +97,15 @@ def test_weights_example(monkeypatch):
 
 @pytest.mark.eager
 def test_finetuning_example(workspace, monkeypatch, capsys):
-    start = workspace / "models" / shipped.DEFAULT_BACKBONE
+    start = workspace / "models" / sources.DEFAULT_BACKBONE
     start.mkdir(parents=True)
     write_start(start / "model.keras")  # tiny, in place of the included model
-    monkeypatch.setattr(shipped, "FOLDER", start.parent)
+    monkeypatch.setattr(sources, "SHIPPED", start.parent)
     monkeypatch.setattr(choosing, "plan", lambda images: {"epochs": 1, "batch_size": 8})
     write_folder(workspace / "photos")
     names = run("docs/guides/your-images.md")
     assert names["model"].output_shape == (None, 3)
-    assert names["metrics"]["directory"] == f"runs/{shipped.DEFAULT_BACKBONE}-photos"
+    assert names["metrics"]["directory"] == f"runs/{sources.DEFAULT_BACKBONE}-photos"
     assert "['blue', 'green', 'red']" in capsys.readouterr().out
 
 
@@ -137,7 +137,7 @@ def test_mediapipe_example(workspace, capsys):
 def test_features_example(workspace, capsys):
     place = workspace / "runs" / "gmlp_n4_32-cifar10"
     place.mkdir(parents=True)
-    features = ROOT / "saved_models" / shipped.DEFAULT_BACKBONE / "model_features.tflite"
+    features = ROOT / "saved_models" / sources.DEFAULT_BACKBONE / "model_features.tflite"
     (place / features.name).symlink_to(features)
     run("docs/guides/deploy.md", 1)
     assert capsys.readouterr().out == "(256,)\n"

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from keras_gmlp.data.text.labelled_texts import load_text
-from keras_gmlp.utils.csv_tables import write_table
+from keras_gmlp.utils.tables import write_table
 
 SENTENCES = 40_000
 TEMPLATES = Path(__file__).with_name("negations.toml")

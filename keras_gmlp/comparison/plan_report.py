@@ -17,10 +17,9 @@ from keras_gmlp.comparison import charts
 from keras_gmlp.comparison.plan import ACCURACY, PERPLEXITY, Plan, group_by
 from keras_gmlp.models.presets import PRESETS
 from keras_gmlp.runs.settings import KINDS
-from keras_gmlp.utils.csv_tables import write_dicts
 from keras_gmlp.utils.errors import OneLineParser, first_line, shortened
 from keras_gmlp.utils.files import atomic_write
-from keras_gmlp.utils.markdown import make_table
+from keras_gmlp.utils.tables import make_table, write_dicts
 
 COLUMNS = (
     *("name", "preset", "seed", "fraction", "status", "measure", "score", "test_accuracy"),

@@ -16,11 +16,11 @@ from keras_gmlp.data.images.packed import is_packed, load_packed
 from keras_gmlp.data.images.table import SEVERAL
 from keras_gmlp.data.text.chosen_splits import TextSource, name_columns, read_all
 from keras_gmlp.data.validation import PARTS, divide_training
-from keras_gmlp.utils.csv_tables import as_plain_cell
 from keras_gmlp.utils.errors import printable, warn
 from keras_gmlp.utils.files import hash_file, read_json
 from keras_gmlp.utils.progress import map_in_threads
-from keras_gmlp.utils.shipped import find_shipped
+from keras_gmlp.utils.sources import find_shipped
+from keras_gmlp.utils.tables import as_plain_cell
 
 SAMPLES = "samples.csv"
 RESTORE = "Restore the file, or start the run again with --restart (restart=True)."

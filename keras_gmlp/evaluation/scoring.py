@@ -18,11 +18,11 @@ from keras_gmlp.tasks.scores import (
     calibration_error,  # noqa: F401
     match_classes,
 )
-from keras_gmlp.utils.csv_tables import write_table
 from keras_gmlp.utils.environment import require
 from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.files import write_json
 from keras_gmlp.utils.progress import ProgressBar
+from keras_gmlp.utils.tables import write_table
 
 WORST = 36  # errors in the gallery
 

@@ -24,9 +24,9 @@ from keras_gmlp.models.structure import features, longest_text, sublayers
 from keras_gmlp.utils.card import write_card, write_text_card
 from keras_gmlp.utils.environment import is_installed, run_on
 from keras_gmlp.utils.errors import require_one_of
-from keras_gmlp.utils.export_formats import DEFAULT_FORMATS, FORMATS, TEXT_FORMATS
 from keras_gmlp.utils.files import atomic_write
 from keras_gmlp.utils.labels import check_labels
+from keras_gmlp.utils.sources import DEFAULT_FORMATS, FORMATS, TEXT_FORMATS
 
 # The packages that write each format, and the extra that installs them.
 NEEDS = dict.fromkeys(FORMATS, (("tensorflow",), "train"))

@@ -20,11 +20,11 @@ from keras_gmlp.inspection.label_errors import (
     thumbnail_features,
 )
 from keras_gmlp.inspection.near_duplicates import find_equal_pixels, find_near_duplicates
-from keras_gmlp.utils.csv_tables import write_table
 from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.inputs import HEIC, list_visible_files
 from keras_gmlp.utils.labels import clean_label, find_alike
 from keras_gmlp.utils.progress import map_in_threads
+from keras_gmlp.utils.tables import write_table
 
 SIDE = 32  # of the thumbnails, in pixels
 IMBALANCE = 10  # largest ratio of two classes' pictures

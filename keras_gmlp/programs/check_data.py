@@ -51,7 +51,7 @@ def run(options):
     from keras_gmlp.inspection.check import check_folder, write_findings
     from keras_gmlp.inspection.plots import draw_findings
     from keras_gmlp.utils.files import atomic_write, why_missing
-    from keras_gmlp.utils.shipped import DEFAULT_BACKBONE, list_shipped
+    from keras_gmlp.utils.sources import DEFAULT_BACKBONE, list_shipped
 
     folder = Path(canonical_name(options.data))
     if not folder.is_dir() and not is_table(folder):

@@ -81,7 +81,7 @@ def check(options):
 
 def run(options):
     from keras_gmlp.evaluation.scoring import evaluate, write_report
-    from keras_gmlp.utils.csv_tables import write_table
+    from keras_gmlp.utils.tables import write_table
 
     if not (Path(options.data).exists() or options.data == "digits"):
         cli.import_tensorflow()  # which the search for a data set by name imports

@@ -4,7 +4,7 @@ import functools
 import os
 
 from keras_gmlp.programs.shared import cli
-from keras_gmlp.utils.export_formats import FORMATS
+from keras_gmlp.utils.sources import FORMATS
 
 USAGE = """\
 run RUN  folder of a run, or the name of an included model

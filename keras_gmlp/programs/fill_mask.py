@@ -4,7 +4,7 @@ import functools
 
 from keras_gmlp.programs.shared import cli
 from keras_gmlp.programs.shared import text_options as shared
-from keras_gmlp.utils.shipped import DEFAULT_LANGUAGE_MODEL
+from keras_gmlp.utils.sources import DEFAULT_LANGUAGE_MODEL
 
 USAGE = """\
 texts TEXT*  a text with [MASK], in capitals; - reads standard input

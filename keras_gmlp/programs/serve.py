@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from keras_gmlp.programs.shared.cli import Program, UsageError
 from keras_gmlp.programs.shared.messages import ROOT
-from keras_gmlp.utils.shipped import DEFAULT_BACKBONE, FOLDER, find_shipped, suggest_shipped
+from keras_gmlp.utils.sources import DEFAULT_BACKBONE, SHIPPED, find_shipped, suggest_shipped
 
 PAGE = ROOT / "apps" / "web"
 LITERT = PAGE / "node_modules" / "@litertjs"
@@ -216,5 +216,5 @@ def check(options):
         raise UsageError(f"--port must be from 0 to 65535; received {options.port}.")
 
 
-SETTINGS = {"port": {"default": 8000}, "models": {"type": Path, "default": FOLDER}}
+SETTINGS = {"port": {"default": 8000}, "models": {"type": Path, "default": SHIPPED}}
 main = Program("serve", __doc__, USAGE, serve, check, **SETTINGS)

@@ -8,8 +8,7 @@ from keras_gmlp.programs.shared import cli
 from keras_gmlp.programs.shared.text_options import SHOWN
 from keras_gmlp.utils.errors import printable, shortened
 from keras_gmlp.utils.inputs import TEXTS
-from keras_gmlp.utils.shipped import DEFAULT_LANGUAGE_MODEL
-from keras_gmlp.utils.sources import FEATURES_FIRST, find_model
+from keras_gmlp.utils.sources import DEFAULT_LANGUAGE_MODEL, FEATURES_FIRST, find_model
 
 USAGE = """\
 query QUERY  an image file, or a text

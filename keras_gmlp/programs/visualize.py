@@ -59,8 +59,7 @@ def draw(options):
     from keras_gmlp.models.structure import NotApplicableError
     from keras_gmlp.tasks.registry import find_task
     from keras_gmlp.utils.card import read_card
-    from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
-    from keras_gmlp.utils.sources import find_model
+    from keras_gmlp.utils.sources import DEFAULT_BACKBONE, find_model
 
     model, _ = find_model(options.run or DEFAULT_BACKBONE, ("keras",))
     out = (

@@ -7,7 +7,7 @@ from keras_gmlp.models.saved import load_model
 from keras_gmlp.runs.run import train_run
 from keras_gmlp.runs.settings import RunSettings
 from keras_gmlp.training.precision import choose_precision
-from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
+from keras_gmlp.utils.sources import DEFAULT_BACKBONE
 
 
 def finetune(

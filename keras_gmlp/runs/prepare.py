@@ -15,7 +15,7 @@ from keras_gmlp.runs.text import adapt_language_model, build_language_model
 from keras_gmlp.tasks.multi_label_classification import match_labels
 from keras_gmlp.training.callbacks import require_validation
 from keras_gmlp.training.recipes import Recipe
-from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
+from keras_gmlp.utils.sources import DEFAULT_BACKBONE
 from keras_gmlp.weights import pretrained
 
 ZOOMS = [1, 0.75, 0.5]  # of the included backbone on pictures in files

@@ -14,7 +14,7 @@ from keras_gmlp.models.presets import IMAGE_PRESETS, TEXT_PRESETS, lookup
 from keras_gmlp.training.recipes import find_recipe, override
 from keras_gmlp.utils.errors import shortened
 from keras_gmlp.utils.files import require_output
-from keras_gmlp.utils.shipped import find_shipped
+from keras_gmlp.utils.sources import find_shipped
 from keras_gmlp.weights.files import short_name
 
 # Arguments of a model, of images or of text, that follow from other settings.

@@ -10,11 +10,11 @@ from keras_gmlp.data.datasets import find_path
 from keras_gmlp.data.run_folder import RESTORE, SAMPLES, Run, Sample, record_samples
 from keras_gmlp.training import model_card
 from keras_gmlp.training.recipes import differences
-from keras_gmlp.utils.csv_tables import write_table
 from keras_gmlp.utils.environment import environment
 from keras_gmlp.utils.errors import first_line, printable
-from keras_gmlp.utils.export_formats import FORMATS
 from keras_gmlp.utils.files import atomic_write, write_json
+from keras_gmlp.utils.sources import FORMATS
+from keras_gmlp.utils.tables import write_table
 
 CHECKPOINTS = "[0-9]*.weights.h5"  # excludes the hidden file of an unfinished write
 

@@ -1,22 +1,44 @@
 """`find_model`: where a model is and of which kind, by a name, a path or a name on the hub."""
 
+import os
+import re
 from pathlib import Path
 
-from keras_gmlp.utils.errors import first_of
+from keras_gmlp.utils.errors import did_you_mean, first_of
 from keras_gmlp.utils.files import why_missing
-from keras_gmlp.utils.shipped import find_shipped, suggest_shipped
+
+SHIPPED = Path(__file__).resolve().parents[2] / "saved_models"  # in a clone of the repository
+DEFAULT_LANGUAGE_MODEL = "amlp_nano-wiki"  # fills in masks, and finds similar texts
+DEFAULT_BACKBONE = "gmlp_photo_64"  # for a user's own images
 
 HUB = "hf-hub:"
 WEIGHTS = "model.safetensors"  # published ones in a folder, as in the hub's cache
 SUFFIXES = (".safetensors", ".pth", ".pt", ".npz", ".bin", ".ckpt", ".pth.tar", ".pt.tar")
 
-# The file or folder of each kind in the folder of a run. "features" is a .tflite file, too.
-FILES = {
-    "tflite": "model.tflite",
-    "features": "model_features.tflite",
-    "keras": "model.keras",
+# The formats of an export, and the file or folder of each in the folder of a run.
+FORMATS = {
+    "tflite": "model.tflite",  # 8-bit weights, float activations
+    "tflite_float16": "model_float16.tflite",
+    "tflite_float32": "model_float32.tflite",
+    "tflite_int8": "model_int8.tflite",  # integers throughout, from uint8 pixels
+    "features": "model_features.tflite",  # as "tflite", with a second signature
+    "mediapipe": "model_mediapipe.tflite",  # as "tflite", to probabilities
     "saved_model": "saved_model",
     "onnx": "model.onnx",
+}
+# "features" and "mediapipe" compute what "tflite" computes, and serve special purposes.
+DEFAULT_FORMATS = tuple(name for name in FORMATS if name not in ("features", "mediapipe"))
+TEXT_FORMATS = {
+    name: FORMATS[name] for name in ("tflite", "tflite_float16", "tflite_float32", "features")
+}
+
+# The kinds of models. A folder of a run holds one file of each but the last.
+FILES = {
+    "tflite": FORMATS["tflite"],
+    "features": FORMATS["features"],
+    "keras": "model.keras",
+    "saved_model": FORMATS["saved_model"],
+    "onnx": FORMATS["onnx"],
 }
 KINDS = (*FILES, "published")
 TRAINABLE = ("keras", "published")
@@ -61,6 +83,30 @@ def find_model(source, kinds=KINDS):
         if kind in found:
             return found[kind], kind
     raise ValueError(f"{path}: {_explain(path, found)}; {wanted}.")
+
+
+def list_shipped():
+    """Returns the names of the included models, in alphabetical order; none in a wheel."""
+    return sorted(p.name for p in SHIPPED.glob("[!.]*/"))
+
+
+def find_shipped(source):
+    """Returns the path of an included model, or of a file of it; any other source as it is."""
+    # A path that exists comes before a name.
+    if not isinstance(source, str | os.PathLike) or os.path.exists(source):
+        return source
+    name, *rest = re.split(r"[/\\]", str(source))
+    known = name in list_shipped() and ".." not in rest
+    return SHIPPED / source if known and (SHIPPED / source).exists() else source
+
+
+def suggest_shipped(source):
+    """Returns the end of an error for a source that is missing: the included models' near names."""
+    if not re.fullmatch(r"[\w-]+", str(source)):  # a path mostly has a separator or a suffix
+        return ""
+    if not SHIPPED.is_dir():
+        return " Included models come with a clone of the repository: pip install -e . in it."
+    return did_you_mean(source, list_shipped(), str, most=3)
 
 
 def find_suffix(path):

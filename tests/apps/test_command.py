@@ -10,7 +10,7 @@ from load_app import APPS
 from keras_gmlp.programs import __main__ as command
 from keras_gmlp.programs import list_programs
 from keras_gmlp.programs.shared.messages import one_line
-from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
+from keras_gmlp.utils.sources import DEFAULT_BACKBONE
 
 # Prints the help of each program, and fails if one imports more than its usage requires.
 HELP = """

@@ -7,7 +7,7 @@ from load_app import load_app
 from own_images import write_folder, write_start
 
 from keras_gmlp.runs import choosing
-from keras_gmlp.utils import shipped
+from keras_gmlp.utils import sources
 
 pytestmark = [pytest.mark.once, pytest.mark.eager]
 
@@ -21,10 +21,10 @@ def folder(tmp_path_factory):
 @pytest.fixture
 def backbone(tmp_path, monkeypatch):
     """A tiny model in place of the included backbone."""
-    name = shipped.DEFAULT_BACKBONE
+    name = sources.DEFAULT_BACKBONE
     (tmp_path / "models" / name).mkdir(parents=True)
     write_start(tmp_path / "models" / name / "model.keras")
-    monkeypatch.setattr(shipped, "FOLDER", tmp_path / "models")
+    monkeypatch.setattr(sources, "SHIPPED", tmp_path / "models")
     monkeypatch.setattr(choosing, "plan", lambda images: {"epochs": 1, "batch_size": 8})
     return name
 
@@ -62,7 +62,7 @@ def test_a_folder_is_fine_tuned_and_the_start_is_named(backbone, folder, tmp_pat
 
 
 def test_without_the_included_model_there_is_one_clear_line(folder, tmp_path, monkeypatch, app):
-    monkeypatch.setattr(shipped, "FOLDER", tmp_path / "none")
+    monkeypatch.setattr(sources, "SHIPPED", tmp_path / "none")
     code, _, error = app("train", "--data", folder, "--precision", "float32")
     assert (code, error.count("\n")) == (1, 1)
     assert "included model" in error

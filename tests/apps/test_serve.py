@@ -16,7 +16,7 @@ import pytest
 from load_app import APPS, load_app
 
 from keras_gmlp.utils.card import write_card
-from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
+from keras_gmlp.utils.sources import DEFAULT_BACKBONE
 
 MODELS = APPS.parent / "saved_models"
 serve = load_app("serve")

@@ -8,7 +8,7 @@ import pytest
 from load_app import APPS
 from PIL import Image
 
-from keras_gmlp.utils import shipped
+from keras_gmlp.utils import sources
 
 ROOT = APPS.parent
 CAT = str(ROOT / "docs" / "cat.jpg")
@@ -17,7 +17,7 @@ CAT = str(ROOT / "docs" / "cat.jpg")
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path, monkeypatch):
     """An empty folder, and a clone's models: an image model that programs may write to."""
-    monkeypatch.setattr(shipped, "FOLDER", tmp_path / "models")
+    monkeypatch.setattr(sources, "SHIPPED", tmp_path / "models")
     shutil.copytree(ROOT / "saved_models" / "gmlp_n4_32-cifar10", tmp_path / "models" / "short")
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
@@ -63,11 +63,11 @@ def test_default_backbone(run, photos, tmp_path):
         return run("check_data", photos, "--out", out, *more, codes=(0, 1))["model"]
 
     assert check() is None  # colours and edges
-    (tmp_path / "models" / "short").rename(tmp_path / "models" / shipped.DEFAULT_BACKBONE)
-    assert check() == shipped.DEFAULT_BACKBONE
+    (tmp_path / "models" / "short").rename(tmp_path / "models" / sources.DEFAULT_BACKBONE)
+    assert check() == sources.DEFAULT_BACKBONE
     assert check("--model", "none") is None
     pictures = run("visualize", "--only", "explain", "--image", CAT)["pictures"]
-    assert pictures == [f"runs/{shipped.DEFAULT_BACKBONE}/pictures/explain.png"]
+    assert pictures == [f"runs/{sources.DEFAULT_BACKBONE}/pictures/explain.png"]
     assert run("classify", CAT)["predictions"][0]["label"] == "cat"
     assert len(run("similar", CAT, "--data", photos)["similar"]) == 12
 

@@ -15,8 +15,7 @@ from web_page import as_text, call, give, open_page
 from keras_gmlp.data.images.read_image import read_views
 from keras_gmlp.inference import images as inference
 from keras_gmlp.inference.page_head import add_head
-from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
-from keras_gmlp.utils.sources import FEATURES_FIRST, find_model
+from keras_gmlp.utils.sources import DEFAULT_BACKBONE, FEATURES_FIRST, find_model
 
 SOURCE = find_model(DEFAULT_BACKBONE, FEATURES_FIRST)[0]
 DIGITS = (4, 7)  # the model was trained on photographs

@@ -18,9 +18,9 @@ from keras_gmlp.data.images.samples import from_arrays
 from keras_gmlp.data.text.labelled_files import read_all_rows
 from keras_gmlp.data.text.tokenizer import SPECIAL_TOKENS, Tokenizer, make_wordpiece
 from keras_gmlp.utils import card
-from keras_gmlp.utils.csv_tables import read_rows
 from keras_gmlp.utils.files import parse_json
 from keras_gmlp.utils.labels import is_label
+from keras_gmlp.utils.tables import read_rows
 
 # The same text may come with two labels.
 pytestmark = pytest.mark.filterwarnings("ignore::keras_gmlp.utils.errors.DataWarning")

@@ -17,8 +17,8 @@ from keras_gmlp.evaluation.scoring import evaluate, write_report
 from keras_gmlp.inference.text import TextModel, from_keras
 from keras_gmlp.objectives.losses import MaskedCrossEntropy
 from keras_gmlp.objectives.metrics import Perplexity
-from keras_gmlp.utils.csv_tables import write_table
 from keras_gmlp.utils.errors import DataWarning
+from keras_gmlp.utils.tables import write_table
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,7 @@ from keras_gmlp.inference.page_head import add_head
 from keras_gmlp.inference.similarity import make_embedder
 from keras_gmlp.tasks.confidence import Confidence
 from keras_gmlp.utils.card import read_card
-from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
-from keras_gmlp.utils.sources import FEATURES_FIRST, find_model
+from keras_gmlp.utils.sources import DEFAULT_BACKBONE, FEATURES_FIRST, find_model
 
 MODEL = find_model(DEFAULT_BACKBONE, FEATURES_FIRST)[0]
 CAT = ROOT / "docs" / "cat.jpg"

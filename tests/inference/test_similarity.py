@@ -22,13 +22,14 @@ from keras_gmlp.inference import images as inference
 from keras_gmlp.inference import text as text_inference
 from keras_gmlp.inference.similarity import embed, find_nearest, find_similar, make_embedder
 from keras_gmlp.tasks.classifier import Classifier
-from keras_gmlp.utils.shipped import (
+from keras_gmlp.utils.sources import (
     DEFAULT_BACKBONE,
     DEFAULT_LANGUAGE_MODEL,
+    FEATURES_FIRST,
+    find_model,
     find_shipped,
     list_shipped,
 )
-from keras_gmlp.utils.sources import FEATURES_FIRST, find_model
 
 
 @pytest.fixture(scope="module")

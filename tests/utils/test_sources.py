@@ -1,10 +1,19 @@
-"""What the source of a model is."""
+"""What the source of a model is: the name of an included one, a run, a file, a name on the hub."""
+
+import subprocess
+from pathlib import Path
 
 import pytest
 from refused import refused
 
-from keras_gmlp.utils.shipped import FOLDER
+from keras_gmlp.inference import images as inference
+from keras_gmlp.utils import sources
+from keras_gmlp.utils.card import read_card
 from keras_gmlp.utils.sources import FEATURES_FIRST, FILES, KINDS, TRAINABLE, find_model
+
+ROOT = Path(__file__).resolve().parents[2]
+NAME = "gmlp_n4_32-cifar10"
+FOLDER = ROOT / "saved_models" / NAME
 
 
 @pytest.fixture
@@ -19,18 +28,17 @@ def run(tmp_path):
 
 def test_each_source_has_a_path_and_a_kind(tmp_path, run):
     (tmp_path / "exported").mkdir()
-    for name in ("net.npz", "best.PT", "best.pth.tar", "exported/saved_model.pb"):
+    for name in ("best.PT", "best.pth.tar", "exported/saved_model.pb"):
         (tmp_path / name).touch()
     name = "hf-hub:timm/gmlp_s16_224.ra3_in1k"
     for source, found in (
         (name, (name, "published")),
-        (tmp_path / "net.npz", (tmp_path / "net.npz", "published")),
         (tmp_path / "best.PT", (tmp_path / "best.PT", "published")),
         (tmp_path / "best.pth.tar", (tmp_path / "best.pth.tar", "published")),
         (tmp_path / "exported", (tmp_path / "exported", "saved_model")),
         (str(run / "model.onnx"), (run / "model.onnx", "onnx")),
         (run / "model_features.tflite", (run / "model_features.tflite", "tflite")),
-        ("gmlp_photo_64/model.keras", (FOLDER / "gmlp_photo_64" / "model.keras", "keras")),
+        (f"{NAME}/model.keras", (FOLDER / "model.keras", "keras")),
     ):
         assert find_model(source) == found
 
@@ -38,10 +46,9 @@ def test_each_source_has_a_path_and_a_kind(tmp_path, run):
 def test_a_run_stands_for_what_the_caller_prefers(run):
     assert find_model(run) == (run / "model.tflite", "tflite")
     assert find_model(run, FEATURES_FIRST) == (run / "model_features.tflite", "features")
-    assert find_model(run, TRAINABLE) == (run / "model.keras", "keras")
     assert find_model(run, ("run",)) == (run, "run")
     (run / "model.safetensors").touch()
-    assert find_model(run, TRAINABLE)[1] == "keras"
+    assert find_model(run, TRAINABLE) == (run / "model.keras", "keras")
     for kind in FILES:
         assert find_model(run, (kind,)) == (run / FILES[kind], kind)
         (run / FILES[kind]).unlink()
@@ -50,6 +57,9 @@ def test_a_run_stands_for_what_the_caller_prefers(run):
 
 def test_sources_of_other_kinds_are_named(tmp_path, run):
     (tmp_path / "notes.txt").touch()
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "begun").mkdir()
+    (tmp_path / "begun" / "recipe.json").touch()
     for source, kinds, reason in (
         (run / "model.onnx", TRAINABLE, r"\.keras"),
         (run / "model.onnx", ("run",), "folder of a run"),
@@ -58,16 +68,39 @@ def test_sources_of_other_kinds_are_named(tmp_path, run):
         (tmp_path / "none", KINDS, "no such"),
         ("", KINDS, "empty"),
         (tmp_path / "runs", KINDS, "mine"),
+        (tmp_path / "empty", KINDS, "no model"),
+        (tmp_path / "begun", KINDS, "not complete"),
     ):
         with refused(reason, source):
             find_model(source, kinds)
 
 
-def test_runs_without_a_model(run):
-    for name in FILES.values():
-        (run / name).unlink()
-    with refused("no model", run):
-        find_model(run)
-    (run / "recipe.json").touch()
-    with refused("not complete", run):
-        find_model(run)
+@pytest.fixture
+def elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_included_models_have_names(tmp_path, monkeypatch):
+    assert {NAME, sources.DEFAULT_LANGUAGE_MODEL} <= set(sources.list_shipped())
+    assert len(read_card(find_model(sources.DEFAULT_BACKBONE, TRAINABLE)[0])["labels"]) == 200
+    assert inference.load(f"{NAME}/").path == FOLDER / "model.tflite"
+    with refused(f"Did you mean .*{NAME}", "gmlp_n4_32_cifar10"):
+        inference.load("gmlp_n4_32_cifar10")
+    for source in ("", "none", f"{NAME}/none.txt", f"{NAME}/../{NAME}", f"./{NAME}"):
+        assert sources.find_shipped(source) is source
+    (tmp_path / NAME).mkdir()
+    assert sources.find_shipped(NAME) == NAME  # a path comes before a name
+    monkeypatch.setattr(sources, "SHIPPED", tmp_path / "none")  # as in a wheel
+    assert sources.list_shipped() == []
+    with refused("a clone of the repository", "gmlp_photo_64"):
+        inference.load("gmlp_photo_64")
+
+
+def test_models_take_at_most_45_megabytes():
+    listed = ["git", "ls-files", "-z", "saved_models"]
+    done = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip("not a clone of the repository")
+    files = [ROOT / name for name in done.stdout.split("\0") if name]
+    assert 0 < sum(file.stat().st_size for file in files if file.exists()) <= 45e6

@@ -4,11 +4,11 @@ import os
 from pathlib import Path, PureWindowsPath
 
 from keras_gmlp.data.images.label_sets import find_rarest
-from keras_gmlp.utils.csv_tables import find_column, read_rows
 from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.files import why_missing
 from keras_gmlp.utils.inputs import TABLES, is_address, name_roles, read_split
 from keras_gmlp.utils.labels import check_labels, clean_value
+from keras_gmlp.utils.tables import find_column, read_rows
 
 SEVERAL = "|"  # between several labels
 

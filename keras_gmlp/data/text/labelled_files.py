@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import NamedTuple
 
-from keras_gmlp.utils.csv_tables import find_column, read_rows
 from keras_gmlp.utils.errors import did_you_mean, printable, shortened, warn
 from keras_gmlp.utils.files import parse_json
 from keras_gmlp.utils.inputs import (
@@ -19,6 +18,7 @@ from keras_gmlp.utils.inputs import (
     warn_of_nested,
 )
 from keras_gmlp.utils.labels import clean_label, clean_value
+from keras_gmlp.utils.tables import find_column, read_rows
 from keras_gmlp.utils.text_files import read_lines, read_text
 
 SUFFIXES = (*TABLES, *JSON_LINES)

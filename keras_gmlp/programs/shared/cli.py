@@ -11,8 +11,7 @@ from keras_gmlp.programs.shared.messages import one_line, print_error
 from keras_gmlp.programs.shared.parser import Parser
 from keras_gmlp.utils.errors import is_of_tensorflow, one_line_warnings, printable
 from keras_gmlp.utils.files import require_output
-from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
-from keras_gmlp.utils.sources import FEATURES_FIRST, HUB, KINDS, find_model
+from keras_gmlp.utils.sources import DEFAULT_BACKBONE, FEATURES_FIRST, HUB, KINDS, find_model
 
 FOR_THE_USER = (ValueError, TypeError, RuntimeError, OSError, ImportError, MemoryError)
 

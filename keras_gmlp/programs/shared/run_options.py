@@ -98,7 +98,7 @@ def read_settings(options):
     """Returns the `RunSettings` of a run, checked; a `ValueError` names what is wrong."""
     from keras_gmlp.data.datasets import holds_files
     from keras_gmlp.data.images.packed import is_packed
-    from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
+    from keras_gmlp.utils.sources import DEFAULT_BACKBONE
 
     weights = options.weights
     if weights == "":  # an unset variable of a shell

@@ -13,7 +13,7 @@ SCORES |= {"matthews_correlation": False, "perplexity": False}
 
 def introduce(run):
     """Prints what will be trained on what."""
-    from keras_gmlp.utils.shipped import DEFAULT_BACKBONE
+    from keras_gmlp.utils.sources import DEFAULT_BACKBONE
 
     settings, data = run.settings, run.data
     print(f"model  {settings.model or settings.weights}, {run.model.count_params():,} parameters")

@@ -1,4 +1,4 @@
-"""CSV and TSV files."""
+"""Tables: CSV and TSV files, and Markdown."""
 
 import csv
 import itertools
@@ -76,3 +76,9 @@ def as_plain_cell(value):
         except ValueError:
             return f"'{text}"
     return value
+
+
+def make_table(head, rows, numbers=()):
+    """Returns the lines of a Markdown table of texts; columns `numbers` align to the right."""
+    rule = ["---:" if place in numbers else "---" for place in range(len(head))]
+    return [f"| {' | '.join(cells)} |" for cells in (head, rule, *rows)]

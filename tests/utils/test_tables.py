@@ -3,7 +3,7 @@
 import pytest
 from refused import refused
 
-from keras_gmlp.utils.csv_tables import read_rows
+from keras_gmlp.utils.tables import read_rows
 
 
 def rows(path):
