@@ -9,7 +9,7 @@ from keras_gmlp.comparison.workers import Workers, available_cores
 from keras_gmlp.data.datasets import canonical_name
 from keras_gmlp.data.images.packed import is_packed
 from keras_gmlp.data.run_folder import Run
-from keras_gmlp.data.text.chosen_splits import open_texts
+from keras_gmlp.data.text.labelled_texts import open_texts
 from keras_gmlp.models.presets import lookup
 from keras_gmlp.runs.queue import read_plan
 from keras_gmlp.runs.settings import RunSettings, short_task

@@ -14,7 +14,7 @@ from keras_gmlp.data.datasets import canonical_name, find_path, holds_files, loa
 from keras_gmlp.data.images.folder import list_images
 from keras_gmlp.data.images.packed import is_packed, load_packed
 from keras_gmlp.data.images.table import SEVERAL
-from keras_gmlp.data.text.chosen_splits import TextSource, name_columns, read_all
+from keras_gmlp.data.text.labelled_texts import TextSource, name_columns
 from keras_gmlp.data.validation import PARTS, divide_training
 from keras_gmlp.utils.errors import printable, warn
 from keras_gmlp.utils.files import hash_file, read_json
@@ -158,10 +158,9 @@ class Run:
             own, tested = False, TextSource(other, {**columns, "test": None})
             self._find_roles(other, _read_texts(tested)[1], "all", False)  # for its warning
         elif self.samples:
-            read, texts = _read_texts(source)
-            own, splits = self._find_roles(chosen, texts, split, name is None)
-            roles = None if splits is None else dict(enumerate(splits))
-            return dataclasses.replace(source, roles=roles, read=read), own
+            known, texts = _read_texts(source)
+            own, roles = self._find_roles(chosen, texts, split, name is None)
+            return dataclasses.replace(source, roles=roles, known=known), own
         if own and not other:
             held_out, validation = (self.settings.get(n, 0.0) for n in ("hold_out", "validation"))
             source = dataclasses.replace(source, held_out=held_out, validation=validation)
@@ -276,11 +275,9 @@ def _list_images(name):
 
 
 def _read_texts(source):
-    """Returns what `read_all` reads, or `None` of a set by name, and the texts."""
-    if not source.path.exists():
-        return None, []
-    read = read_all(source)
-    return read, read[0].texts
+    """Returns what `TextSource.read` does, or `None` of a set by name, and the texts."""
+    known = source.read() if source.path.exists() else None
+    return known, known[0].texts if known else []
 
 
 def _describe(samples, path):

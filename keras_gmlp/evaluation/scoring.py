@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.data.text.chosen_splits import TextSource
+from keras_gmlp.data.text.labelled_texts import TextSource
 from keras_gmlp.evaluation.label_scores import LabelPredictions, LabelScorer
 from keras_gmlp.evaluation.labelled import LabelledImages
 from keras_gmlp.models.saved import require_numbers
@@ -40,7 +40,7 @@ def evaluate(models, data, split=None, limit=None):
         data: For images, `evaluation.LabelledImages`, which name the split. For classifiers of
             texts, labelled texts as `load_text` takes them; for language models, a text file or
             the folder of a prepared corpus, whose validation text is taken; or a
-            `data.text.chosen_splits.TextSource`, which says how they are divided.
+            `data.text.labelled_texts.TextSource`, which says how they are divided.
         split: `"test"`, `"train"`, `"validation"` or `"all"` of labelled texts. Defaults to their
             test texts, or all if none are marked.
         limit: Number of texts or windows of text, drawn with a fixed seed. Defaults to all.

@@ -135,7 +135,7 @@ def choose_images(options):
 def choose_texts(options, model):
     """Returns a `TextSource` or a path, and the split, for models of texts."""
     from keras_gmlp.data.run_folder import Run
-    from keras_gmlp.data.text.chosen_splits import name_columns
+    from keras_gmlp.data.text.labelled_texts import name_columns
     from keras_gmlp.tasks.registry import find_task
 
     task = find_task(model.task)

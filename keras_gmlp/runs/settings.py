@@ -9,7 +9,7 @@ from keras_gmlp.data.dividing import find_groups
 from keras_gmlp.data.images.resizing import require_fit
 from keras_gmlp.data.images.table import name_folder
 from keras_gmlp.data.run_folder import Run
-from keras_gmlp.data.text.chosen_splits import TextSource, name_columns
+from keras_gmlp.data.text.labelled_texts import TextSource, name_columns
 from keras_gmlp.models.presets import IMAGE_PRESETS, TEXT_PRESETS, lookup
 from keras_gmlp.training.recipes import find_recipe, override
 from keras_gmlp.utils.errors import shortened

@@ -4,8 +4,8 @@ import dataclasses
 import json
 
 from keras_gmlp.data.run_folder import Run
-from keras_gmlp.data.text.chosen_splits import open_texts
 from keras_gmlp.data.text.corpus import PreparedCorpus
+from keras_gmlp.data.text.labelled_texts import open_texts
 from keras_gmlp.models.presets import build
 from keras_gmlp.utils.sources import TRAINABLE, find_model
 

@@ -85,7 +85,7 @@ class Task:
 
         Args:
             model: What `wrap` returned for the Keras model.
-            data: An `ImageData`; of texts a `data.text.chosen_splits.TextSource`, whose truth are
+            data: An `ImageData`; of texts a `data.text.labelled_texts.TextSource`, whose truth are
                 class indices or `None`.
         """
         raise NotImplementedError
@@ -106,7 +106,7 @@ class Task:
 
         Args:
             models: What `wrap` returned, a list; they share the samples.
-            source: The data, a `data.text.chosen_splits.TextSource`.
+            source: The data, a `data.text.labelled_texts.TextSource`.
             split: Name of the split; `None` for the task's usual one.
             limit: Number of samples, drawn with a fixed seed; `None` for all.
 

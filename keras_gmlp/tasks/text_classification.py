@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from keras_gmlp.data.text.chosen_splits import choose_texts, open_texts
+from keras_gmlp.data.text.labelled_texts import choose_texts, open_texts
 from keras_gmlp.data.text.tokenizer import encode_rows
 from keras_gmlp.tasks.scores import ClassScorer, match_classes, round_score
 from keras_gmlp.tasks.task import CHECKED, require_classes

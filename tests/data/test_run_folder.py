@@ -15,8 +15,8 @@ from keras_gmlp.comparison.plan import Plan
 from keras_gmlp.data.datasets import load, same_data
 from keras_gmlp.data.images.packed import pack
 from keras_gmlp.data.run_folder import SAMPLES, Run, record_samples
-from keras_gmlp.data.text import chosen_splits
-from keras_gmlp.data.text.chosen_splits import TextSource, choose_texts, open_texts
+from keras_gmlp.data.text import labelled_texts
+from keras_gmlp.data.text.labelled_texts import TextSource, choose_texts, open_texts
 from keras_gmlp.evaluation.calibration import calibrate_run
 from keras_gmlp.evaluation.labelled import LabelledImages
 from keras_gmlp.export import verify
@@ -267,13 +267,13 @@ def test_texts_that_came_later_are_in_no_split(tmp_path, monkeypatch):
     os.rename("texts.csv", "renamed.csv")
     source, own = Run("run").texts("renamed.csv")
     assert own
-    with mock.patch.object(chosen_splits, "read_all_rows", side_effect=AssertionError):
+    with mock.patch.object(labelled_texts, "read_all_rows", side_effect=AssertionError):
         open_texts(source)  # which are read once
     for split in ("train", "validation", "test"):
         assert set(choose_texts(source, split)[0].texts) == set(getattr(data, split).texts)
     assert choose_texts(source)[2] == "test"
     with pytest.raises(ValueError, match="validation"):
-        choose_texts(TextSource("renamed.csv", roles={}), "validation")
+        choose_texts(TextSource("renamed.csv", roles=[]), "validation")
     write_texts("texts.csv", 40, "other")
     assert not Run("run").texts("texts.csv")[1]
     with pytest.raises(ValueError, match="does not hold"):

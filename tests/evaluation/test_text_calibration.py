@@ -9,7 +9,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 from small_text import LENGTH, LINES, save_small_model, small_text_model, small_tokenizer
 
-from keras_gmlp.data.text.chosen_splits import TextSource
+from keras_gmlp.data.text.labelled_texts import TextSource
 from keras_gmlp.evaluation.calibration import calibrate_run
 from keras_gmlp.evaluation.scoring import evaluate
 from keras_gmlp.export.formats import export

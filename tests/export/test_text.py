@@ -10,7 +10,7 @@ from refused import refused
 from small_text import LABELS, LENGTH, LINES, small_text_model, small_tokenizer
 
 from keras_gmlp.data.text import Tokenizer, prepare_corpus
-from keras_gmlp.data.text.chosen_splits import TextSource
+from keras_gmlp.data.text.labelled_texts import TextSource
 from keras_gmlp.export.formats import export
 from keras_gmlp.export.verify import check_export, export_run
 from keras_gmlp.inference.text import from_keras, load

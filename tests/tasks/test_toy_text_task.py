@@ -12,7 +12,7 @@ import pytest
 from small_text import LENGTH, small_tokenizer
 
 from keras_gmlp import text
-from keras_gmlp.data.text.chosen_splits import TextSource
+from keras_gmlp.data.text.labelled_texts import TextSource
 from keras_gmlp.data.text.tokenizer import Tokenizer, encode_rows
 from keras_gmlp.evaluation.scoring import evaluate
 from keras_gmlp.export.verify import export_run

@@ -36,35 +36,31 @@ class Row(NamedTuple):
 
 def read_all_rows(path, text=None, label=None, test=None):
     """Returns the rows of a file or a folder, which may be divided, or of two files."""
-    first, second = (path, test) if test else find_parts(path)
-    rows = _read_part(first, text, label)
-    if not second:
+    parts = {"train": path, "test": Path(test).expanduser()} if test else find_parts(path)
+    found = {split: _read_part(part, text, label) for split, part in parts.items()}
+    rows = next(iter(found.values()))
+    if len(parts) == 1:
         return rows
     if len({row.split for row in rows}) > 1:
         raise ValueError(
-            f"{first}: its column split and {second} both name texts for testing; leave one out."
+            f"{parts['train']}: its column split and {parts['test']} both name texts for testing; "
+            "leave one out."
         )
-    tested = _read_part(Path(second).expanduser(), text, label)
-    if any(row.split == "test" for row in tested):
-        tested = [row for row in tested if row.split == "test"]
-    parts = ("train", rows), ("test", tested)
-    return [row._replace(split=split) for split, part in parts for row in part]
+    return [row._replace(split=split) for split, part in found.items() for row in part]
 
 
 def find_parts(path):
-    """Returns the paths of the training and the test texts in a place; `None` without the last."""
+    """Returns the files or folders of a place by split; itself as `None` if it is not divided."""
     if not path.is_dir():
-        return path, None
+        return {None: path}
     folders, files = list_visible_folders(path), list_suffix(path, SUFFIXES)
-    splits = find_splits(path, folders) or find_splits(path, files)
-    if not splits:
+    parts = find_splits(path, folders) or find_splits(path, files)
+    if not parts:
         warn_of_nested(path, folders)
-        return path, None
-    found = splits["train"], splits.get("test")
-    others = [each for each in (*folders, *files) if each not in found]
-    others += list_suffix(path, ".txt")
-    warn_left_out(path, others, "neither for training nor for testing")
-    return found
+        return {None: path}
+    others = [each for each in (*folders, *files) if each not in parts.values()]
+    warn_left_out(path, others + list_suffix(path, ".txt"), "which are of no split")
+    return parts
 
 
 def _read_part(path, text, label):
@@ -81,7 +77,14 @@ def _read_part(path, text, label):
         texts = (row.text,) if isinstance(row.text, str) else row.text
         if not (row.label and all(map(str.strip, texts))):
             raise ValueError(f"{path}, {row.place}: text or label is empty; fill or remove it.")
-    _warn_of_contradictions(path, rows)
+    labels = {}
+    wrong = [row for row in rows if labels.setdefault(row.text, row.label) != row.label]
+    if wrong:
+        text = shortened(repr(wrong[0].text), 60)
+        warn(
+            f"{printable(path)}: texts with several labels: {len(wrong):,} (such as {text} in "
+            f"{printable(wrong[0].place)}). Correct or remove them."
+        )
     return rows
 
 
@@ -90,16 +93,15 @@ def _read_table(path, text, label):
     names, rows = read_rows(path) if path.suffix.lower() in TABLES else _read_objects(path)
     texts, label = choose_columns(names, text, label, path)
     column = find_column(path, [name for name in names if name not in (*texts, label)], "split")
-    splits = [str(row.get(column) or "").strip() for _, row in rows]
+    splits = [row.get(column, "").strip() for _, row in rows]
     found = []
     for (place, row), split in zip(rows, splits, strict=True):
         if any(splits) and read_split(split) is None:
-            received = printable(shortened(split, 40))
             raise ValueError(
-                f"{path}, {place}: split '{received}'; expected train, test or validation in all "
+                f"{path}, {place}: split {split[:40]!r}; expected train, test or validation in all "
                 "rows. Rename the column if it means something else."
             )
-        *parts, name = (_as_text(row.get(column)) for column in (*texts, label))
+        *parts, name = (row.get(column, "") for column in (*texts, label))
         part = tuple(parts) if len(parts) > 1 else parts[0]
         name = "" if name.strip().lower() == "nan" else clean_value(name)
         found.append(Row(part, name, place, read_split(split)))
@@ -107,23 +109,18 @@ def _read_table(path, text, label):
 
 
 def _read_objects(path):
-    """Returns the names of the members and (place, dictionary) for each line of JSON."""
-    rows = [
-        (f"line {number}", parse_json(line, f"{path}, line {number}"))
-        for number, line in enumerate(read_lines(path), 1)
-        if line.strip()
-    ]
-    for place, row in rows:
-        if not isinstance(row, dict):
-            raise ValueError(f'{path}, {place}: expected an object, {{"text": ..., "label": ...}}.')
+    """Returns the names of the members and (place, dict of texts) for each line of JSON."""
+    rows = []
+    for number, line in enumerate(read_lines(path), 1):
+        if line.strip():
+            place = f"line {number}"
+            row = parse_json(line, f"{path}, {place}")
+            if not isinstance(row, dict):
+                raise ValueError(f"{path}, {place}: expected an object with a text and a label.")
+            known = {name: value for name, value in row.items() if value is not None}
+            texts = {n: v if isinstance(v, str) else json.dumps(v) for n, v in known.items()}
+            rows.append((place, texts))
     return list(dict.fromkeys(name for _, row in rows for name in row)), rows
-
-
-def _as_text(value):
-    """Returns a value of a table or a JSON file as text; none for null."""
-    if isinstance(value, str):
-        return value
-    return "" if value is None else json.dumps(value)
 
 
 def choose_columns(names, text=None, label=None, place=""):
@@ -153,22 +150,5 @@ def _read_folder(root):
                 continue
             place = printable(path.relative_to(root))
             rows.append(Row(read_text(path), clean_label(folder.name), place))
-    warn_left_out(root, others, "which are no .txt in a class folder")
+    warn_left_out(root, others, "which are not .txt in a class folder")
     return rows
-
-
-def _warn_of_contradictions(source, rows):
-    """Warns of equal texts with different labels."""
-    first, wrong = {}, {}
-    for row in rows:
-        known = first.setdefault(row.text, row)
-        if row.label != known.label:
-            example = f"{known.place} is {known.label} and {row.place} is {row.label}"
-            wrong.setdefault(row.text, example)
-    if wrong:
-        text, example = next(iter(wrong.items()))
-        text = text if isinstance(text, str) else " | ".join(text)
-        warn(
-            f"{printable(source)}: texts with several labels: {len(wrong):,} (such as "
-            f"{shortened(text[:200], 40)!r}: {printable(example)}). Correct or remove them."
-        )

@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import functools
 import os
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -13,13 +12,14 @@ from keras_gmlp.data import tfds
 from keras_gmlp.data.dividing import divide, divide_whole
 from keras_gmlp.data.text.labelled_files import SUFFIXES, choose_columns, read_all_rows
 from keras_gmlp.data.text.tokenizer import Tokenizer, encode_rows
-from keras_gmlp.utils.errors import printable, warn
+from keras_gmlp.utils.errors import require_one_of
 from keras_gmlp.utils.files import missing_file
 from keras_gmlp.utils.inputs import SPLITS, name_roles, read_split
 from keras_gmlp.utils.labels import check_labels
 
 SHORT_NAMES = {name: f"glue/{name}" for name in ("cola", "mrpc", "qqp", "qnli", "rte", "sst2")}
 SHARE = 0.2  # of the texts that are held out if nothing else is marked for testing
+PARTS = ("train", "test", "validation")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,6 +89,27 @@ class TextData:
         return encode_rows(self.tokenizer, part.texts, length)[0], part.labels
 
 
+@dataclasses.dataclass(frozen=True)
+class TextSource:
+    """Labelled texts by name, and how they are read and divided."""
+
+    name: str
+    columns: dict | None = None  # arguments of `load_text`
+    held_out: float = 0.0  # share of the training samples to test on instead of the test samples
+    data_dir: str | None = None  # folder of TFDS; see `data.load`
+    validation: float = 0.0  # share of the training samples that is tested after each epoch
+    roles: list | None = None  # the part of each text as a run recorded it: one of `PARTS` or None
+    known: tuple | None = None  # what `read` returns, if it was read before
+
+    @property
+    def path(self):
+        return Path(os.path.expanduser(self.name))
+
+    def read(self):
+        """Returns all texts, a `TextSplit`, the names of their classes, and the split of each."""
+        return self.known or _read_all(self.name, data_dir=self.data_dir, **(self.columns or {}))
+
+
 def load_text(name, text=None, label=None, test=None, seed=0, data_dir=None):
     """Opens labelled texts.
 
@@ -98,7 +119,8 @@ def load_text(name, text=None, label=None, test=None, seed=0, data_dir=None):
             - a set in TensorFlow Datasets with a text, or two, and a class:
               `"glue/sst2"`, `"glue/mrpc"`, `"glue/cola"`, in short `"sst2"`. GLUE's test labels
               are not public; its validation split is the test split here.
-            - a `.csv`, `.tsv` or `.jsonl` file. A column `split` with train and test divides it.
+            - a `.csv`, `.tsv` or `.jsonl` file. A column `split` with train and test, and perhaps
+              validation, divides it.
             - a folder with one folder of `.txt` files for each class, or `train` and `test` (or
               `val`) folders or files of these kinds.
         text: Column of the texts, or two columns of pairs. Defaults to `"text"`, and of a prepared
@@ -116,17 +138,7 @@ def load_text(name, text=None, label=None, test=None, seed=0, data_dir=None):
         ValueError: If there is no such set, file or column, a file is not UTF-8, all texts have
             one class, or `labels.txt` cannot hold a class name. One line.
     """
-    path = Path(os.path.expanduser(name))
-    if path.exists():
-        rows = read_all_rows(path, text, label, test)
-        classes, train, tested = divide_rows(name, rows)
-    else:
-        classes, train, tested = _read_prepared(str(name), text, label, data_dir)
-    if tested is None:
-        train, tested = map(train.take, divide(train.texts, train.labels, SHARE, seed))
-    if tested.texts and tested.pairs != train.pairs:
-        raise ValueError(f"{name}: pairs in one split and single texts in the other.")
-    return TextData(str(name), tuple(classes), train, tested)
+    return _divide(name, *_read_all(name, text, label, test, data_dir), seed)
 
 
 def hold_out(data, share=0.1, seed=0, whole=False):
@@ -136,7 +148,7 @@ def hold_out(data, share=0.1, seed=0, whole=False):
         data: A `TextData` without validation texts.
         share: Share of each class that is cut off, in (0, 1). Equal texts stay together.
         seed: Seed of the choice.
-        whole: Whether to cut whole texts off alone, and to leave their parts out of the training
+        whole: Whether to cut off whole texts only, and to leave their parts out of the training
             texts. Of SST-2's training texts 90 % are phrases of other ones: a random tenth is far
             easier than the test texts, which are whole sentences.
 
@@ -156,50 +168,88 @@ def hold_out(data, share=0.1, seed=0, whole=False):
     return dataclasses.replace(data, train=data.train.take(kept), validation=data.train.take(cut))
 
 
-def divide_rows(name, rows):
-    """Returns the class names, the training texts, and the test texts or `None`."""
-    splits = {row.split for row in rows}
-    roles = {None: "train"} if splits == {None} else name_roles(splits, name)
-    parts = {role: [row for row in rows if row.split == split] for split, role in roles.items()}
-    if left_out := parts.pop("validation", None):
-        warn(
-            f"{printable(name)}: texts left out, of the split validation: {len(left_out):,}. "
-            "--validation holds out training texts."
-        )
-    counts = Counter(row.label for row in parts["train"])
-    classes = sort_classes(counts)
-    if len(classes) < 2:
-        raise ValueError(f"{name}: one class only, {classes[0]}; expected two or more.")
-    if unknown := {row.label for row in parts.get("test", ())} - set(classes):
-        raise ValueError(
-            f"{name}: the test texts have the class {min(unknown)}, the training texts do not; "
-            f"they have {', '.join(classes)}."
-        )
-    if "test" not in parts and min(counts.values()) < 2:
-        label = printable(min(counts, key=counts.get))
-        raise ValueError(
-            f"{name}: class {label} has one text; expected two or more, one of them for testing."
-        )
-    test = number_rows(parts["test"], classes) if "test" in parts else None
-    return classes, number_rows(parts["train"], classes), test
+def name_columns(column=None, label=None, test=None):
+    """Returns options of the programs as arguments of `load_text`, a dict of those that are set."""
+    columns = {"text": column or None, "label": label, "test": test}
+    return {name: value for name, value in columns.items() if value is not None}
 
 
-def number_rows(rows, classes):
-    """Returns the `TextSplit` of rows."""
-    index = {label: place for place, label in enumerate(classes)}
-    return TextSplit([row.text for row in rows], [index[row.label] for row in rows])
+def open_texts(source):
+    """Returns the `TextData` of a `TextSource`."""
+    if source.roles is not None:
+        texts, labels, _ = source.read()
+        return TextData(source.name, labels, **_take_parts(texts, source.roles))
+    data = _divide(source.name, *source.read())
+    # Most training texts of SST-2 are phrases of other ones.
+    whole = source.name in ("sst2", "glue/sst2")
+    if source.held_out:
+        held = hold_out(dataclasses.replace(data, validation=None), source.held_out, whole=whole)
+        data = dataclasses.replace(held, test=held.validation, validation=data.validation)
+    return hold_out(data, source.validation, whole=whole) if source.validation else data
 
 
-def sort_classes(labels):
-    """Returns the names of the classes, a list in order; numbers in that of their values."""
-    classes = sorted(set(labels))
+def choose_texts(source, split=None):
+    """Returns the texts to evaluate a classifier on, the names of their classes and the split.
+
+    Without a split, these are the test texts, or all texts if none are marked for testing.
+    """
+    require_one_of("split", split, (None, *PARTS, "all"))
+    source = dataclasses.replace(source, known=source.read())
+    texts, labels, splits = source.known
+    marked = source.held_out or source.roles is not None or len(set(splits)) > 1
+    split = split or ("test" if marked else "all")
+    if split == "all":
+        return texts, labels, split
+    chosen = getattr(open_texts(source), split)
+    if not chosen:
+        raise ValueError(f"{source.name}: has no texts of the split {split}; see --split.")
+    return chosen, labels, split
+
+
+def _read_all(name, text=None, label=None, test=None, data_dir=None):
+    path = Path(os.path.expanduser(name))
+    if not path.exists():
+        return _read_prepared(str(name), text, label, data_dir)
+    rows = read_all_rows(path, text, label, test)
+    labels = sorted({row.label for row in rows})
     with contextlib.suppress(ValueError):  # not all are numbers
-        classes.sort(key=float)
-    return classes
+        labels.sort(key=float)
+    index = {label: place for place, label in enumerate(labels)}
+    texts = TextSplit([row.text for row in rows], [index[row.label] for row in rows])
+    return texts, tuple(labels), [row.split for row in rows]
+
+
+def _divide(name, texts, labels, splits, seed=0):
+    """Returns the `TextData` of texts by the split of each, or with test texts that are drawn."""
+    roles = name_roles(set(splits), name) if any(splits) else {None: "train"}
+    parts = _take_parts(texts, map(roles.get, splits))
+    if len(labels) < 2:
+        raise ValueError(f"{name}: one class only, {labels[0]}; expected two or more.")
+    if len(unknown := np.setdiff1d(texts.labels, parts["train"].labels)):
+        raise ValueError(
+            f"{name}: the test texts have the class {labels[unknown[0]]}, the training texts do "
+            "not."
+        )
+    if not parts["test"]:
+        train = parts["train"]
+        divided = divide(train.texts, train.labels, SHARE, seed)
+        parts["train"], parts["test"] = map(train.take, divided)
+    if not parts["test"]:
+        raise ValueError(f"{name}: no class has two texts, of which one would be held out.")
+    return TextData(str(name), labels, **parts)
+
+
+def _take_parts(texts, roles):
+    """Returns the texts of each role, `TextSplit`s by name; texts of no role are left out."""
+    places = {name: [] for name in PARTS}
+    for place, role in enumerate(roles):
+        places.get(role, []).append(place)
+    parts = {name: texts.take(found) for name, found in places.items()}
+    return {**parts, "validation": parts["validation"] or None}
 
 
 def _read_prepared(name, text, label, data_dir):
-    """Returns the classes, the training texts and the test texts, if any, of a prepared set."""
+    """Returns for a prepared set what `TextSource.read` does."""
     if name.lower().endswith(SUFFIXES) or name.startswith((".", "/", "~")):
         raise ValueError(missing_file(name))
     chosen = []
@@ -207,32 +257,24 @@ def _read_prepared(name, text, label, data_dir):
     def check(features):
         names = sorted(n for n, feature in features.items() if type(feature).__name__ == "Text")
         classes = {n: f for n, f in features.items() if hasattr(f, "num_classes")}
-        if not (names and classes):
-            raise ValueError(
-                f"{name!r}: expected the features text and label; the set has "
-                f"{', '.join(features)}."
-            )
         texts, of = choose_columns(
-            [*names, *classes], text or names, label or next(iter(classes)), name
+            [*names, *classes], text or names, label or next(iter(classes), None), name
         )
         if of not in classes:
             raise ValueError(f"{name!r}: {of} is not a class; expected {', '.join(classes)}.")
         chosen.extend((texts, of, classes[of].names))
 
     builder = tfds.open_set(SHORT_NAMES.get(name, name), data_dir, "a file, nor a folder", check)
-    texts, label, names = chosen
+    columns, label, names = chosen
     # Of MNLI, for example, the first word says it: validation_matched.
     found = [(read_split(name.partition("_")[0]), name) for name in sorted(builder.info.splits)]
     held_out = [n for split in SPLITS if split != "train" for s, n in found if s == split]
     tested = tfds.choose_test(builder, held_out, label)
-    train, test = (s and _read_split(builder, texts, label, s) for s in ("train", tested))
-    return names, train, test
-
-
-def _read_split(builder, texts, label, split):
-    found, labels = [], []
-    for sample in tfds.read_split(builder, split).as_numpy_iterator():
-        parts = tuple(str(sample[name], "utf-8") for name in texts)
-        found.append(parts if len(parts) == 2 else parts[0])
-        labels.append(sample[label])
-    return TextSplit(found, labels)
+    texts, indices, splits = [], [], []
+    for split, role in (("train", "train"), (tested, "test")) if tested else (("train", None),):
+        for sample in tfds.read_split(builder, split).as_numpy_iterator():
+            pair = tuple(str(sample[name], "utf-8") for name in columns)
+            texts.append(pair if len(pair) == 2 else pair[0])
+            indices.append(sample[label])
+            splits.append(role)
+    return TextSplit(texts, indices), tuple(names), splits
