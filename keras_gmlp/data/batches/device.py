@@ -5,7 +5,7 @@ import functools
 import keras
 import numpy as np
 
-from keras_gmlp.data.batches.passes import Passes, make_generator
+from keras_gmlp.data.batches.passes import Passes
 
 
 class DeviceBatches(keras.utils.PyDataset):
@@ -24,7 +24,7 @@ class DeviceBatches(keras.utils.PyDataset):
         import jax
 
         self._draw = draw
-        self.passes = Passes(len(arrays[0]), batch_size, functools.partial(make_generator, seed))
+        self.passes = Passes(len(arrays[0]), batch_size, seed)
         self.steps = steps or self.passes.steps
         self.chunk = min(chunk or chunk_length(self.steps), self.steps)
         self.first_step = 0  # of the epoch; those before are done

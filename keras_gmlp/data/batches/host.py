@@ -13,7 +13,7 @@ from keras_gmlp.data.batches.augmentation import (
     make_augmenter,
     make_draw,
 )
-from keras_gmlp.data.batches.passes import Passes, Position, make_generator
+from keras_gmlp.data.batches.passes import Passes, Position
 from keras_gmlp.data.images.resized_crop import draw_window
 from keras_gmlp.data.images.samples import READERS
 from keras_gmlp.utils.environment import is_installed, require
@@ -81,7 +81,7 @@ def training_batches(data, batch_size, augmentation=None, position=0):
     change = make_augmenter(
         augmentation, data.mirror, len(data.labels), tensorflow_namespace(), data.label_rows()
     )
-    passes = Passes(size, batch_size, functools.partial(make_generator, position.seed))
+    passes = Passes(size, batch_size, position.seed)
     draw = make_draw(augmentation, position.seed, size, position.epochs)
     epoch = tf.Variable(position.epoch, dtype=tf.int64, trainable=False)
 

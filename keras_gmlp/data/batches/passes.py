@@ -34,26 +34,26 @@ class Position:
 class Passes:
     """Whole batches of samples, pass after pass, each in its own order.
 
-    The order depends on the seed and the number of the pass alone, so that a resumed run gets the
+    The order depends on the seed and the number of the pass only, so that a resumed run gets the
     batches that it would have got. Samples that fill no whole batch are left out of a pass.
     """
 
-    def __init__(self, size, batch_size, generator, described=None, kinds=None):
-        """`generator` maps a pass to its generator; a batch holds samples of similar `kinds`."""
-        self.size, self.batch_size, self.kinds = size, batch_size, kinds
+    def __init__(self, size, batch_size, seed, kinds=None):
+        """A batch holds samples of similar `kinds`, which are numbers."""
+        self.size, self.batch_size, self.seed, self.kinds = size, batch_size, seed, kinds
         self.steps = size // batch_size
         if not self.steps:
             raise ValueError(
-                f"{described or f'the training data have {size:,} samples'}, fewer than a batch of "
-                f"{batch_size:,}; give more data or lower batch_size."
+                f"the training data have {size:,} samples, fewer than a batch of {batch_size:,}; "
+                "give more data or lower batch_size."
             )
-        self._generator, self._drawn = generator, (None, None)
+        self._drawn = None, None
 
     def draw(self, number):
         """Returns the samples of each batch of a pass, `(steps, batch_size)`."""
         known, rows = self._drawn
         if known != number:
-            generator = self._generator(number)
+            generator = make_generator(self.seed, number)
             rows = generator.permutation(self.size)[: self.steps * self.batch_size]
             if self.kinds is not None:
                 rows = rows[np.argsort(self.kinds[rows], kind="stable")]
@@ -70,5 +70,5 @@ class Passes:
 
 
 def make_generator(seed, number, step=-1):
-    """Returns a generator that depends on these numbers alone, in any order of calls."""
+    """Returns a generator that depends on these numbers only, in any order of calls."""
     return np.random.Generator(np.random.Philox(key=[seed, number], counter=[0, 0, 0, step + 1]))

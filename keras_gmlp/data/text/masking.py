@@ -1,17 +1,15 @@
 """Masked windows of a corpus: what a masked language model trains on."""
 
-import functools
 import math
 
 import keras
 import numpy as np
 
-from keras_gmlp.data.batches.passes import Passes
+from keras_gmlp.data.batches.passes import Passes, make_generator
 
 MASKED, RANDOM = 0.8, 0.1  # of the chosen tokens, as in BERT; the rest stay as they are
 SHORTEST = 8  # tokens in a cut window
 CUT = 0.1  # of the windows, as in BERT: a model also meets short texts
-ORDER, BATCH, VALIDATION = range(3)  # streams of random numbers
 
 
 def masked_windows(corpus, windows, length, rate=0.15, generator=None, cut=CUT):
@@ -114,15 +112,10 @@ def _choose(keys, eligible, most, numpy):
     return numpy.sort(keys, axis=1)[:, :most] & np.uint32((1 << int(bits)) - 1)
 
 
-def _generator(seed, stream, number):
-    """Returns a generator that depends on these numbers alone, in any order of calls."""
-    return np.random.Generator(np.random.Philox(key=seed, counter=[0, 0, number, stream]))
-
-
 class MaskedBatches(keras.utils.PyDataset):
     """Endless batches of masked windows for `fit`; each pass has another order and other masks.
 
-    A batch depends on the seed and its step alone, so a resumed run gets the batches that it would
+    A batch depends on the seed and its step only, so a resumed run gets the batches that it would
     have got. Windows that fill no whole batch are left out of a pass.
 
     ```python
@@ -155,21 +148,16 @@ class MaskedBatches(keras.utils.PyDataset):
     def __init__(self, corpus, batch_size=256, length=128, rate=0.15, seed=0, start=0, cut=CUT):
         super().__init__()
         most_masks(length, rate)  # checks the rate
-        for name, number in [("seed", seed), ("start", start)]:
-            if number < 0:
-                raise ValueError(f"{name} is {number}; expected 0 or more.")
         self.corpus, self.windows = corpus, corpus.windows(length)
         self.batch_size, self.length, self.rate, self.cut = batch_size, length, rate, cut
         self.seed, self.start = seed, start
-        draw = functools.partial(_generator, seed, ORDER)
-        described = f"the corpus has {len(self.windows):,} windows of {length} tokens"
-        self._passes = Passes(len(self.windows), batch_size, draw, described)
+        self._passes = Passes(len(self.windows), batch_size, seed)
         self.pass_steps = self._passes.steps
 
     def __getitem__(self, index):
         step = self.start + index
         windows = self.windows[self._passes.take(step)]
-        generator = _generator(self.seed, BATCH, step)
+        generator = make_generator(self.seed, *divmod(step, self.pass_steps))
         return masked_windows(self.corpus, windows, self.length, self.rate, generator, self.cut)
 
 
@@ -185,5 +173,5 @@ def validation_set(corpus, length=128, rate=0.15, seed=0):
     Returns:
         As `masked_windows`, without cut windows.
     """
-    generator = _generator(seed, VALIDATION, 0)
+    generator = np.random.Generator(np.random.Philox(key=seed, counter=[0, 0, 0, 2]))
     return masked_windows(corpus, corpus.windows(length), length, rate, generator, cut=0)

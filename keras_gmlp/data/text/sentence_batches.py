@@ -1,17 +1,15 @@
 """Labelled texts as token ids, and in batches for `fit`, without TensorFlow."""
 
-import functools
-
 import keras
 import numpy as np
 
-from keras_gmlp.data.batches.passes import Passes, make_generator
+from keras_gmlp.data.batches.passes import Passes
 
 
 class TextBatches(keras.utils.PyDataset):
     """Batches of token ids and targets, endless with a seed.
 
-    Each pass has another order. A batch depends on the seed and its step alone, so that a resumed
+    Each pass has another order. A batch depends on the seed and its step only, so that a resumed
     run gets the batches that it would have got:
 
     ```python
@@ -54,11 +52,10 @@ class TextBatches(keras.utils.PyDataset):
         used = width - np.argmax(token_ids[:, ::-1] != 0, axis=1)
         self._kinds = np.searchsorted(self.lengths, used)
         if seed is not None:
-            draw = functools.partial(make_generator, seed)
             kinds = self._kinds if len(self.lengths) > 1 else None
-            self._passes = Passes(len(token_ids), self.batch_size, draw, kinds=kinds)
+            self._passes = Passes(len(token_ids), self.batch_size, seed, kinds)
 
-    # Keras ends an epoch of endless batches by their number alone. It calls `on_epoch_end` of
+    # Keras ends an epoch of endless batches by their number only. It calls `on_epoch_end` of
     # others once before the first epoch as well, so that they could not count epochs.
     @property
     def num_batches(self):
