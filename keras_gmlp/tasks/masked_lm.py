@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from keras_gmlp.data.text.corpus import PreparedCorpus, build_corpus
+from keras_gmlp.data.text.tokenizer import describe_unknown
 from keras_gmlp.tasks.confidence import Confidence
 from keras_gmlp.tasks.scores import rank_classes, round_scores
 from keras_gmlp.tasks.task import CHECKED
@@ -149,7 +150,8 @@ class MaskedLM(TextTask):
 
     @classmethod
     def find_unknown(cls, data):
-        return next(filter(None, (corpus.warning() for corpus in (data.train, data.valid))), "")
+        infos = data.train.info, data.valid.info
+        return describe_unknown(max(info["unknown"] / info["tokens"] for info in infos))
 
     def describe_data(self, data):
         return {

@@ -1,12 +1,13 @@
 """What all tasks on text share: tokens in, a tokenizer in the card, checks of lengths."""
 
 import dataclasses
+import itertools
 import warnings
 from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.data.text.tokenizer import encode_rows
+from keras_gmlp.data.text.tokenizer import describe_unknown, encode_rows
 from keras_gmlp.models.saved import require_numbers
 from keras_gmlp.tasks.confidence import read_confidence
 from keras_gmlp.tasks.task import Task
@@ -63,10 +64,9 @@ class TextTask(Task):
     @classmethod
     def find_unknown(cls, data):
         """Returns a line if the tokenizer does not know many tokens, otherwise `""`."""
-        from keras_gmlp.data.text.tokenizer import describe_unknown
-
-        encoded = data.tokenizer.encode_batch(data.train.texts[:FEW])
-        ids = [i for e in encoded for i in e.ids[e.parts >= 0].tolist()]
+        few = [[text] if isinstance(text, str) else text for text in data.train.texts[:FEW]]
+        lines = data.tokenizer.encode_plain([*itertools.chain(*few)])
+        ids = [*itertools.chain(*lines)]
         return describe_unknown(ids.count(data.tokenizer.unk_id) / max(len(ids), 1))
 
     def __post_init__(self):

@@ -11,13 +11,14 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.data.text.tokenizer import Tokenizer, describe_unknown
+from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.data.text.wordpiece import MAX_SIZE
 from keras_gmlp.utils.files import (
     atomic_folder,
     directory_lock,
     hash_file,
     load_array,
+    parse_json,
     read_json,
     remove_leftovers,
     write_json,
@@ -30,7 +31,6 @@ LINES = 256  # encoded together
 TRAINING_CHARACTERS = 20_000_000  # of text, for the tokenizer
 DISTINCT = 3_000_000  # of them in different words: each takes the trainer 80 bytes
 RECORD = "prepared.json"
-WRITE_ONE = "write one: apps/train.py --text FILES --valid FILES."
 
 
 class Corpus:
@@ -46,14 +46,14 @@ class Corpus:
             `tokens`, `documents`, `words` and `unknown` tokens.
 
     Raises:
-        ValueError: If the folder has no corpus, or a damaged one. One line.
+        OSError: If the folder has no corpus.
+        ValueError: If it is damaged. One line.
     """
 
     def __init__(self, folder):
         self.folder = Path(folder)
-        self.info = read_json(self.folder / "corpus.json")
-        if self.info is None:
-            raise ValueError(f"{folder}: has no corpus; {WRITE_ONE}")
+        place = self.folder / "corpus.json"
+        self.info = parse_json(place.read_bytes(), place)
         remedy = f"delete {folder} and try again"
         tokens = load_array(self.folder / "tokens.npy", remedy, mmap_mode="r")
         self.tokens = np.asarray(tokens)  # NumPy's memmap is slower to index
@@ -92,10 +92,6 @@ class Corpus:
             f"{info['tokens'] / max(info['words'], 1):.3f} a word, "
             f"{100 * info['unknown'] / info['tokens']:.4f} % unknown"
         )
-
-    def warning(self):
-        """Returns a line of text if many tokens are unknown, else an empty one."""
-        return describe_unknown(self.info["unknown"] / self.info["tokens"])
 
 
 def build_corpus(files, tokenizer, folder, name="corpus"):
@@ -162,7 +158,6 @@ def encode_files(paths, tokenizer, folder, job):
         "documents": len(starts) - 1,
         "words": words,
         "unknown": unknown,
-        "files": [path.name for path in paths],
     }
     write_json(folder / "corpus.json", info)
 
@@ -205,7 +200,10 @@ class PreparedCorpus:
         folder = Path(folder)
         record = read_json(folder / RECORD)
         if record is None:
-            raise ValueError(f"{folder}: not a prepared corpus; {WRITE_ONE}")
+            raise ValueError(
+                f"{folder}: not a prepared corpus; write one: apps/train.py --text FILES --valid "
+                "FILES."
+            )
         tokenizer = Tokenizer.load(folder / "tokenizer.json")
         names = record["train"], record["valid"]
         corpora = [name and Corpus(folder / name) for name in names]
@@ -251,14 +249,15 @@ def prepare_corpus(files, tokenizer, folder, valid=None, lowercase=True, strip_a
         if stored.exists() and Tokenizer.load(stored).hash != tokenizer.hash:
             raise ValueError(f"{stored}: is another tokenizer; choose another folder or delete it.")
         # The validation text first, because it is short: a damaged one is then found at once.
-        held_out = build_corpus(valid, tokenizer, folder, "valid") if valid else None
-        train = build_corpus(paths, tokenizer, folder, "train")
+        parts = {"valid": valid, "train": paths}
+        names = {
+            name: files and build_corpus(files, tokenizer, folder, name).folder.name
+            for name, files in parts.items()
+        }
         if not stored.exists():
             tokenizer.save(stored)  # last, so that a failure leaves none
-        held_out_name = held_out and held_out.folder.name
-        record = {"learned": learned, "train": train.folder.name, "valid": held_out_name}
-        write_json(folder / RECORD, record)
-    return PreparedCorpus(tokenizer, train, held_out, folder.resolve().name)
+        write_json(folder / RECORD, {"learned": learned, **names})
+        return PreparedCorpus.open(folder)
 
 
 def _learn(paths, size, lowercase, strip_accents):

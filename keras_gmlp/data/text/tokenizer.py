@@ -30,17 +30,12 @@ class Encoding:
         ids: int32 `(tokens,)`.
         offsets: int32 `(tokens, 2)`: each token is `text[start:stop]` of its own text. `(0, 0)` for
             the tokens that the tokenizer adds.
-        parts: int8 `(tokens,)`: 0 for the first text, 1 for the second, -1 for added tokens.
         cut: Tokens that were left out because of the length.
     """
 
     ids: np.ndarray
     offsets: np.ndarray
-    parts: np.ndarray
     cut: int = 0
-
-    def __len__(self):
-        return len(self.ids)
 
 
 def encode_rows(tokenizer, texts, length):
@@ -223,11 +218,10 @@ class Tokenizer:
 
 def _join(tokens, parts):
     """Returns the `Encoding` of one or two encoded texts."""
-    joined = tokens.post_process(*parts)
-    sides = np.array([-1 if side is None else side for side in joined.sequence_ids], "int8")
-    cut = sum(map(len, parts)) - np.count_nonzero(sides >= 0)
+    joined = tokens.post_process(*parts)  # which adds, cuts and pads
+    cut = sum(map(len, parts)) - joined.special_tokens_mask.count(0)
     offsets = np.array(joined.offsets, "int32").reshape(-1, 2)
-    return Encoding(np.array(joined.ids, "int32"), offsets, sides, int(cut))
+    return Encoding(np.array(joined.ids, "int32"), offsets, cut)
 
 
 def describe_unknown(share):

@@ -23,7 +23,7 @@ def make_wordpiece(
         lowercase=lowercase, strip_accents=strip_accents
     )
     tokenizer.pre_tokenizer = steps.BertPreTokenizer()
-    if split:  # Thai has no spaces, and BERT takes a word of more than 100 letters for unknown
+    if split:  # Thai has no spaces, and to BERT a word of more than 100 letters is unknown
         parts = steps.Split(tokenizers.Regex(".{1,100}"), "isolated")
         tokenizer.pre_tokenizer = steps.Sequence([steps.BertPreTokenizer(), parts])
     tokenizer.decoder = tokenizers.decoders.WordPiece(prefix="##")
@@ -35,7 +35,7 @@ def read_wordpiece(text, source):
     """Returns the vocabulary and the other arguments that `make_wordpiece` made a text from.
 
     Nothing else is accepted: the package `tokenizers` runs what a file says, such as a pattern that
-    takes for ever.
+    never ends.
     """
     try:
         content = json.loads(text)
