@@ -30,8 +30,6 @@ USAGE = f"""\
 --model-parallel M:int=1  number of devices that shard one copy of the model, which saves memory;
     divides --devices
 {PROCESSES}\
---checkpoint-minutes M  save a checkpoint within an epoch, too, when the last one is that old, so
-    that a killed run loses no more; default: at the end of each epoch only
 --folds K:int  cross-validation: train K runs, in OUT/fold-1 and so on, each without one K-th of the
     training images, which it tests; reads no test images and exports nothing
 --no-export  do not write model.tflite of an image model
@@ -142,7 +140,6 @@ def train_runs(options, runs):
         "verbose": 0 if options.json else 1 if interactive else 2,
         "restart": options.restart,
         "tensorboard": options.tensorboard,
-        "checkpoint_minutes": options.checkpoint_minutes,
     }
     export = not options.no_export and options.folds is None
     directory = runs[0].out if len(runs) == 1 else str(Path(runs[0].out).parent)
@@ -181,12 +178,5 @@ def _count_or_all(text):
     return text if text == "all" else int(text)
 
 
-def _minutes(text):
-    with contextlib.suppress(ValueError):
-        if float(text) > 0:
-            return float(text)
-    raise argparse.ArgumentTypeError(f"expected a number above 0; received {text!r}")
-
-
-SETTINGS = {"devices": {"type": _count_or_all}, "checkpoint_minutes": {"type": _minutes}}
-main = cli.Program("train", __doc__, USAGE, run, check, start=start_processes, **SETTINGS)
+DEVICES = {"type": _count_or_all}
+main = cli.Program("train", __doc__, USAGE, run, check, start=start_processes, devices=DEVICES)

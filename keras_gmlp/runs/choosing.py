@@ -18,16 +18,8 @@ from keras_gmlp.runs.prepare import build
 from keras_gmlp.tasks import linear_head
 from keras_gmlp.tasks.image_classification import ImageClassification
 from keras_gmlp.training import run_directory
-from keras_gmlp.training.callbacks import ReseedDropout, StopOnInterrupt, StopWhenDiverged
 from keras_gmlp.training.devices import find_process
-from keras_gmlp.training.pipeline import (
-    EpochOrder,
-    build_for_training,
-    choose_pipeline,
-    fit_context,
-    make_batches,
-    prepare_fit,
-)
+from keras_gmlp.training.pipeline import choose_pipeline, fit, prepare_fit
 
 HEAD = "linear head"  # name of the candidate without training
 GAIN = 0.98  # of the loss of the head that training must get below
@@ -197,22 +189,8 @@ class _Search:
         trained, recipe = run.model, run.recipe
         recipe = dataclasses.replace(recipe, pipeline=choose_pipeline(recipe, self.data))
         linear_head.set_head(trained, *head)
-        batch_size = min(recipe.batch_size, len(self.data.train))
-        model, batches = prepare_fit(trained, self.data, recipe, batch_size)
-        made, length = make_batches(batches, self.data, recipe, batch_size, 0)
-        with StopOnInterrupt() as interrupt, fit_context():
-            callbacks = [interrupt, ReseedDropout(recipe.seed), StopWhenDiverged()]
-            if batches is not None:
-                callbacks.append(EpochOrder(batches))
-            build_for_training(model, recipe.task.validation_batches(self.data))
-            model.fit(
-                made,
-                steps_per_epoch=length,
-                epochs=recipe.epochs,
-                callbacks=callbacks,
-                shuffle=False,  # the batches are shuffled already
-                verbose=self.verbose,
-            )
+        prepared = prepare_fit(trained, self.data, recipe)
+        fit(*prepared, self.data, recipe, [], verbose=self.verbose)
         final = in_float32(trained)
         recipe.task.compile(final, "sgd")
         found = recipe.task.evaluate(final, self.data, "validation")

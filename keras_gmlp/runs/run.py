@@ -61,7 +61,7 @@ def train_run(
         report: Function that receives lines of text on what is done.
         restart, verbose, time_limit: As in `keras_gmlp.train`. A choice takes its time from the
             `time_limit`, which does not stop it.
-        **options: `tensorboard`, `checkpoint_minutes` and `callbacks` of `keras_gmlp.train`.
+        **options: `tensorboard` and `callbacks` of `keras_gmlp.train`.
 
     Returns:
         The metrics, a dict; see `keras_gmlp.train`. With weights that know the classes they

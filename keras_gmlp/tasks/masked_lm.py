@@ -110,7 +110,7 @@ class MaskedLM(TextTask):
     def training_batches(self, data, batch_size, position):
         from keras_gmlp.data.text.masking import MaskedBatches
 
-        start = position.count_steps(self.size(data) // batch_size)
+        start = position.epoch * (self.size(data) // batch_size)
         windows = (batch_size, self.length, self.mask_rate)
         return MaskedBatches(data.train, *windows, position.seed, start, self.cut)
 

@@ -96,7 +96,7 @@ class TextTask(Task):
         from keras_gmlp.data.text.sentence_batches import TextBatches
 
         ids, targets = data.encode("train", self.length)
-        order = position.seed, position.count_steps(len(ids) // batch_size)
+        order = position.seed, position.epoch * (len(ids) // batch_size)
         # Keras on TensorFlow requires batches of one shape.
         cuts = () if keras.backend.backend() == "tensorflow" else self.cuts
         return TextBatches(ids, targets, batch_size, *order, cuts)

@@ -11,7 +11,12 @@ from keras_gmlp.data.run_folder import Run
 from keras_gmlp.models.torch_convolutions import channels_stay_last
 from keras_gmlp.objectives.optimizers import freeze_backbone, make_optimizer
 from keras_gmlp.tasks.teacher import make_taught_class
-from keras_gmlp.training.callbacks import private_generator
+from keras_gmlp.training.callbacks import (
+    ReseedDropout,
+    StopOnInterrupt,
+    StopWhenDiverged,
+    private_generator,
+)
 from keras_gmlp.training.devices import (
     copy_to_devices,
     find_process,
@@ -50,9 +55,10 @@ def choose_pipeline(recipe, data, directory=None):
     return chosen
 
 
-def prepare_fit(model, data, recipe, batch_size):
-    """Compiles a model for a recipe."""
+def prepare_fit(model, data, recipe):
+    """Compiles a model; returns the one that trains and, for the device, the `DeviceBatches`."""
     task, trained, batches, kind = recipe.task, model, None, keras.Model
+    batch_size = min(recipe.batch_size, task.size(data))
     distribution = keras.distribution.distribution()
     if getattr(task, "teacher", None) is not None:
         kind = make_taught_class(task, model)
@@ -88,18 +94,41 @@ def prepare_fit(model, data, recipe, batch_size):
     return trained, batches
 
 
-def make_batches(batches, data, recipe, batch_size, initial_epoch, step=0):
-    """Returns the training batches from a step of an epoch on, and how many make an epoch."""
-    if batches is not None:
-        batches.first_step = step
-        return batches, None
+def fit(model, batches, data, recipe, callbacks, epoch=0, validate=False, verbose="auto"):
+    """Trains what `prepare_fit` returned, from an epoch on; returns the `History`."""
+    validation = recipe.task.validation_batches(data)
+    with StopOnInterrupt() as interrupt, _fit_context():
+        own = [interrupt, ReseedDropout(recipe.seed), StopWhenDiverged()]
+        length = None
+        if batches is None:
+            batches, length = _make_batches(data, recipe, epoch)
+        else:
+            own.append(EpochOrder(batches))
+        build_for_training(model, validation)
+        return model.fit(
+            batches,
+            steps_per_epoch=length,
+            epochs=recipe.epochs,
+            initial_epoch=epoch,
+            validation_data=validation if validate else None,
+            callbacks=[*own, *callbacks],
+            shuffle=False,  # the batches are shuffled already
+            verbose=verbose,
+        )
+
+
+def _make_batches(data, recipe, epoch):
+    """Returns the training batches from an epoch on, and how many of endless ones make an epoch."""
     task, part = recipe.task, find_process()
-    position = Position(recipe.seed, initial_epoch, step, recipe.epochs, part)
-    batches = task.training_batches(data, batch_size, position)
-    if part[1] > 1 and isinstance(batches, keras.utils.PyDataset):
+    batch_size = min(recipe.batch_size, task.size(data))
+    batches = task.training_batches(
+        data, batch_size, Position(recipe.seed, epoch, recipe.epochs, part)
+    )
+    if not isinstance(batches, keras.utils.PyDataset):
+        return batches, None
+    if part[1] > 1:
         batches = _OwnRows(batches, *part)
-    endless = isinstance(batches, keras.utils.PyDataset) and batches.num_batches is None
-    return batches, task.size(data) // batch_size - step if endless else None
+    return batches, task.size(data) // batch_size if batches.num_batches is None else None
 
 
 class _OwnRows(keras.utils.PyDataset):
@@ -120,7 +149,7 @@ class _OwnRows(keras.utils.PyDataset):
 
 
 @contextlib.contextmanager
-def fit_context():
+def _fit_context():
     """Encloses `fit`: errors of one line, and PyTorch's own settings."""
     with one_line_errors(), private_generator(), _unfused_attention(), channels_stay_last():
         yield

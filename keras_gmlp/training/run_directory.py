@@ -3,6 +3,7 @@
 import csv
 import io
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from keras_gmlp.training import model_card
 from keras_gmlp.training.recipes import differences
 from keras_gmlp.utils.environment import environment
 from keras_gmlp.utils.errors import first_line, printable
-from keras_gmlp.utils.files import atomic_write, write_json
+from keras_gmlp.utils.files import atomic_write, remove_leftovers, write_json
 from keras_gmlp.utils.sources import FORMATS
 from keras_gmlp.utils.tables import write_table
 
@@ -37,9 +38,12 @@ WRITTEN = (
 LOCK_TIMEOUT = 20.0  # seconds that a killed run has to release its folder
 
 
-def claim(directory, run, recipe, data):
+def claim(directory, run, recipe, data, restart=False):
     """Writes recipe.json and samples.csv, or raises a `ValueError` if they are another run's."""
     settings = {**run, **recipe.settings()}
+    if restart:
+        clear(directory)
+    remove_leftovers(directory, "|".join(map(re.escape, (*WRITTEN, "saved_model"))))
     if not has_progress(directory):
         refuse_other_files(directory)
         paths = map(find_path, filter(None, (run["data"], run.get("test"))))

@@ -3,13 +3,11 @@
 import contextlib
 import dataclasses
 import math
-import re
 import statistics
 from pathlib import Path
 
 import keras
 
-from keras_gmlp.data.images.image_data import ImageData
 from keras_gmlp.data.own_arrays import from_arrays, is_raw
 from keras_gmlp.data.run_folder import RESTORE, Run
 from keras_gmlp.models.precision import in_float32
@@ -21,36 +19,18 @@ from keras_gmlp.training.callbacks import (
     DivergedError,
     HistoryWriter,
     KeepBest,
-    ReseedDropout,
-    StopOnInterrupt,
-    StopWhenDiverged,
     TimeLimit,
     require_validation,
 )
-from keras_gmlp.training.checkpoints import RunCheckpoint, SaveWithinEpoch
+from keras_gmlp.training.checkpoints import RunCheckpoint
 from keras_gmlp.training.devices import agree, check_agreement, is_main, single_device
 from keras_gmlp.training.model_card import write_model_card
-from keras_gmlp.training.pipeline import (
-    EpochOrder,
-    adapt_layers,
-    build_for_training,
-    choose_pipeline,
-    fit_context,
-    make_batches,
-    prepare_fit,
-)
+from keras_gmlp.training.pipeline import adapt_layers, choose_pipeline, fit, prepare_fit
 from keras_gmlp.training.recipes import find_recipe
-from keras_gmlp.training.run_directory import (
-    LOCK_TIMEOUT,
-    WRITTEN,
-    claim,
-    clear,
-    read_history,
-    trim_history,
-)
+from keras_gmlp.training.run_directory import LOCK_TIMEOUT, claim, read_history, trim_history
 from keras_gmlp.utils import plotting
 from keras_gmlp.utils.errors import first_line
-from keras_gmlp.utils.files import atomic_write, directory_lock, remove_leftovers, write_json
+from keras_gmlp.utils.files import atomic_write, directory_lock, write_json
 
 
 def train(
@@ -63,7 +43,6 @@ def train(
     tensorboard=False,
     verbose="auto",
     time_limit=None,
-    checkpoint_minutes=None,
     callbacks=(),
     extra=None,
     origin=None,
@@ -94,8 +73,6 @@ def train(
         verbose: As in `model.fit`.
         time_limit: Seconds after which the run stops, at the end of the last epoch that fits;
             `None` for no limit.
-        checkpoint_minutes: Minutes after which the run saves a checkpoint within an epoch; `None`
-            to save at the end of each epoch only.
         callbacks: Further `keras.callbacks.Callback`s, such as a logger or `EarlyStopping`; called
             after those of the run. A run that resumes begins with new ones.
         extra: Further entries for `recipe.json`, a dict. A run resumes with the same ones only,
@@ -115,22 +92,17 @@ def train(
 
     Raises:
         ValueError: If the model does not fit the data, a patience lacks validation images, the
-            directory holds a run with other settings or data, another process uses it,
-            `checkpoint_minutes` is not positive, or several processes have different settings or
-            data.
+            directory holds a run with other settings or data, another process uses it, or several
+            processes have different settings or data.
         DivergedError: If the loss becomes NaN or infinite.
         RuntimeError: If the directory is deleted while the run trains.
         TimeLimitError: If the run stops at the time limit.
     """
     import matplotlib.figure  # noqa: F401 (if it is missing, fail now and not after the last epoch)
 
-    if checkpoint_minutes is not None and not checkpoint_minutes > 0:
-        raise ValueError(f"checkpoint_minutes must be positive; received {checkpoint_minutes}.")
     if is_raw(data):
         data = from_arrays(data)
     if isinstance(recipe, str):
-        if not isinstance(data, ImageData):
-            raise ValueError("a recipe by its name is for images; give a Recipe with the task.")
         recipe = find_recipe(recipe)
     if directory is None:
         directory = Path("runs", f"{model.name}-{Path(data.name).name}")
@@ -141,35 +113,26 @@ def train(
     pipeline = choose_pipeline(recipe, data, None if restart else directory)
     recipe = dataclasses.replace(recipe, pipeline=pipeline)
     task, described = recipe.task, recipe.task.describe_data(data)
-    own = {"model": model.name, "checkpoint_minutes": checkpoint_minutes}
-    own["samples"] = task.size(data)  # a folder may hold other files on another machine
-    check_agreement({**recipe.settings(), **described, **own})
-    origin = {name: value for name, value in (origin or {}).items() if value is not None}
-    card = {"data": described["data"], **origin}
+    own = {"model": model.name, **described}
+    # A folder may hold other files on another machine.
+    check_agreement({**recipe.settings(), **own, "samples": task.size(data)})
     with contextlib.ExitStack() as stack:
-
-        def begin():
+        if is_main():
             stack.enter_context(directory_lock(directory, LOCK_TIMEOUT))
-            if restart:
-                clear(directory)
-            claim(directory, {**(extra or {}), "model": model.name, **described}, recipe, data)
-            remove_leftovers(directory, "|".join(map(re.escape, (*WRITTEN, "saved_model"))))
-            return Run(directory).complete
-
-        if agree(is_main() and begin()):  # complete
+            claim(directory, {**(extra or {}), **own}, recipe, data, restart)
+        if agree(Run(directory).complete):
             return _load(model, task, directory)
         checkpoint = RunCheckpoint(directory / "checkpoint")
         if not checkpoint.files():
             if getattr(task, "fit_head", 0):
                 linear_head.fit_model(model, data, task, vectors)
             adapt_layers(model, task, data)
-        options = {"verbose": verbose, "tensorboard": tensorboard, "time_limit": time_limit}
-        options |= {"checkpoint_minutes": checkpoint_minutes, "callbacks": callbacks}
-        epochs, best = _fit(model, data, recipe, checkpoint, **options)
+        options = verbose, tensorboard, time_limit, callbacks
+        epochs, best = _fit(model, data, recipe, checkpoint, *options)
 
         if is_main():
             with single_device():
-                metrics = _save(model, data, recipe, directory, card)
+                metrics = _save(model, data, recipe, directory, origin or {})
             metrics |= {"parameters": model.count_params(), "epochs": epochs}
             metrics |= _describe_history(directory, data, recipe, epochs)
             metrics |= {} if best is None else {"best_epoch": best}
@@ -192,77 +155,36 @@ def _load(model, task, directory):
     return metrics
 
 
-def _fit(
-    model,
-    data,
-    recipe,
-    checkpoint,
-    *,
-    verbose,
-    tensorboard,
-    time_limit,
-    checkpoint_minutes,
-    callbacks,
-):
+def _fit(model, data, recipe, checkpoint, verbose, tensorboard, time_limit, callbacks):
     """Trains from the checkpoint on; returns the epochs done and, with a patience, the best one."""
     task, directory, first = recipe.task, checkpoint.directory.parent, is_main()
-    batch_size = min(recipe.batch_size, task.size(data))
-    model, batches = prepare_fit(model, data, recipe, batch_size)
-    epochs, step = checkpoint.restore(model), checkpoint.step
-    done = epochs * (task.size(data) // batch_size) + step
-    history, columns = directory / "history.csv", _columns(task)
-
+    model, batches = prepare_fit(model, data, recipe)
+    epochs, history, columns = checkpoint.restore(model), directory / "history.csv", _columns(task)
     if first:
         task.write_files(data, directory)
         trim_history(history, epochs, columns)
-    if agree(done) != done:
+    if agree(epochs) != epochs:
         raise ValueError(
             f"{directory}: this process finds another checkpoint than process 0; put the folder on "
             "a disk that all processes share."
         )
-    keep = None
+    own, keep = [Clock()], None
+    if recipe.ema:
+        own.append(keras.callbacks.SwapEMAWeights())
     if recipe.patience is not None:
         rows = read_history(history, columns)
-        keep = KeepBest(checkpoint, f"val_{task.headline}", recipe.patience, rows)
-    writers = [HistoryWriter(directory), checkpoint] if first else []
+        own.append(keep := KeepBest(checkpoint, f"val_{task.headline}", recipe.patience, rows))
+    if first:
+        own += [HistoryWriter(directory), checkpoint]
     if first and tensorboard:
-        writers.append(keras.callbacks.TensorBoard(directory / "tensorboard"))
-    with StopOnInterrupt() as interrupt, fit_context():
-        callbacks = [
-            *([] if batches is None else [EpochOrder(batches)]),
-            interrupt,
-            clock := Clock(),
-            *([keras.callbacks.SwapEMAWeights()] if recipe.ema else []),
-            ReseedDropout(recipe.seed),
-            StopWhenDiverged(),
-            *([] if keep is None else [keep]),
-            *writers,
-            *callbacks,
-        ]
-        if time_limit is not None:
-            callbacks.append(TimeLimit(time_limit, recipe.epochs))
-        chunk = 1 if batches is None else batches.chunk
-        callbacks.append(SaveWithinEpoch(checkpoint, clock, checkpoint_minutes, chunk))
-        validation = task.validation_batches(data)
-        build_for_training(model, validation)
-        while recipe.epochs and not (keep is not None and keep.ended(epochs)):
-            made, length = make_batches(batches, data, recipe, batch_size, epochs, step)
-            record = model.fit(
-                made,
-                steps_per_epoch=length,
-                epochs=recipe.epochs,
-                initial_epoch=epochs,
-                validation_data=validation,
-                callbacks=callbacks,
-                shuffle=False,  # the batches are shuffled already
-                verbose=verbose if first else 0,
-            )
-            epochs = record.epoch[-1] + 1 if record.epoch else epochs
-            if not step:  # or that was the rest of an epoch
-                break
-            agree()  # the main process has saved the epoch
-            # The end of `fit` has replaced the weights by their averages.
-            epochs, step = checkpoint.restore(model), 0
+        own.append(keras.callbacks.TensorBoard(directory / "tensorboard"))
+    own += callbacks
+    if time_limit is not None:
+        own.append(TimeLimit(time_limit, recipe.epochs))
+    if recipe.epochs and not (keep is not None and keep.ended(epochs)):
+        verbose = verbose if first else 0
+        record = fit(model, batches, data, recipe, own, epochs, validate=True, verbose=verbose)
+        epochs = record.epoch[-1] + 1 if record.epoch else epochs
     if keep is None:
         return epochs, None
     keep.restore(model)
@@ -275,9 +197,11 @@ def _columns(task):
     return ["epoch", "seconds", *names, *(f"val_{name}" for name in names)]
 
 
-def _save(model, data, recipe, directory, card):
+def _save(model, data, recipe, directory, origin):
     """Saves the averaged weights in float32; returns what that model scores."""
     task, final = recipe.task, in_float32(model)
+    card = {name: value for name, value in origin.items() if value is not None}
+    card = {"data": task.describe_data(data)["data"], **card}
     # Plain SGD keeps no state, which would triple the size of the file.
     task.compile(final, final.optimizer)
     with atomic_write(directory / "model.keras") as temporary:

@@ -18,7 +18,6 @@ TRAIN = [
     (["--weights", "runs/a/model.keras", "--out", "runs/a"], "is where the weights are"),
     (["--epochs", "many"], "invalid int"),
     (["--devices", "two"], "expected a number or all"),
-    (["--checkpoint-minutes", "0"], "above 0"),
     (["--devices", "2"], "several devices"),
     (["--model-parallel", "2"], "--backend jax"),
 ]

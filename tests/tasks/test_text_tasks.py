@@ -73,11 +73,10 @@ def test_validation_takes_some_windows_and_the_test_all(prepared):
 def test_resumed_batches_are_those_of_an_unbroken_run(prepared):
     whole = TASK.training_batches(prepared, 8, Position(3))
     steps = TASK.size(prepared) // 8
-    for step in (0, 2):
-        resumed = TASK.training_batches(prepared, 8, Position(3, epoch=2, step=step))
-        for i in range(3):
-            for a, b in zip(resumed[i][1:], whole[2 * steps + step + i][1:], strict=True):
-                np.testing.assert_array_equal(a, b)
+    resumed = TASK.training_batches(prepared, 8, Position(3, epoch=2))
+    for i in range(3):
+        for a, b in zip(resumed[i][1:], whole[2 * steps + i][1:], strict=True):
+            np.testing.assert_array_equal(a, b)
 
 
 @pytest.mark.once

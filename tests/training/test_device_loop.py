@@ -134,18 +134,6 @@ def test_epochs_of_any_length_are_parts_of_the_same_passes(steps):
     np.testing.assert_array_equal(np.concatenate(seen), stream[: len(seen) * steps])
 
 
-@jax_only
-@pytest.mark.parametrize("first", [2, 3])
-def test_batches_start_at_a_step(first):
-    batches = plan(chunk=2)
-    whole = [batches[i] for i in range(len(batches))]
-    batches.first_step = first
-    rest = [batches[i] for i in range(len(batches))]
-    for name in ("indices", "numbers"):
-        expected = np.concatenate([item[name] for item in whole])[first:]
-        np.testing.assert_array_equal(np.concatenate([item[name] for item in rest]), expected)
-
-
 @pytest.mark.once
 def test_chunk_length():
     for steps, expected in ((390, 195), (97, 97), (7, 7), (1000, 200), (2 * 211, 200), (195, 195)):

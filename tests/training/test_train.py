@@ -136,8 +136,8 @@ def test_complete_run_is_loaded_and_other_settings_are_refused(run):
 
 def test_run_goes_on_to_the_same_end(run, tmp_path, monkeypatch):
     """After a kill in an epoch, a failed save, and a kill between history and checkpoint."""
-    found = train_killed(monkeypatch, tmp_path, 1, 1, run.pipeline, recipe=MUON)
-    assert found == ["000001_000001.weights.h5"]
+    found = train_killed(monkeypatch, tmp_path, 1, run.pipeline, recipe=MUON)
+    assert found == ["000001.weights.h5"]
     saved = []
 
     def save_weights(self, path, original=keras.Model.save_weights):
@@ -182,7 +182,7 @@ def test_space_asked_for_holds_a_checkpoint(tmp_path, monkeypatch, changes):
     monkeypatch.setattr(name, lambda path, size, reserve: asked.append(size))
     checkpoint = RunCheckpoint(tmp_path)
     checkpoint.set_model(model := tiny_model(**recipe.model_arguments()))
-    prepare_fit(model, data, recipe, batch_size=8)
+    prepare_fit(model, data, recipe)
     model.evaluate(evaluation_batches(data, 8), verbose=0)
     model.optimizer.build(model.trainable_variables)
     checkpoint.on_epoch_end(0)

@@ -27,7 +27,6 @@ class DeviceBatches(keras.utils.PyDataset):
         self.passes = Passes(len(arrays[0]), batch_size, seed)
         self.steps = steps or self.passes.steps
         self.chunk = min(chunk or chunk_length(self.steps), self.steps)
-        self.first_step = 0  # of the epoch; those before are done
         self._place, self._given = place or jax.device_put, tuple(arrays)
         fixed = [array for array in self._given if not callable(array)]
         self._fixed = self._place(tuple(fixed))
@@ -43,10 +42,10 @@ class DeviceBatches(keras.utils.PyDataset):
         self.epoch = epoch
 
     def __len__(self):
-        return -(-(self.steps - self.first_step) // self.chunk)
+        return -(-self.steps // self.chunk)
 
     def __getitem__(self, index):
-        first = self.first_step + index * self.chunk
+        first = index * self.chunk
         steps = range(first, min(first + self.chunk, self.steps))
         numbers = [self._draw(self.epoch, step, self.order[step]) for step in steps]
         stack = functools.partial(keras.tree.map_structure, lambda *arrays: np.stack(arrays))

@@ -101,13 +101,13 @@ def training_batches(data, batch_size, augmentation=None, position=0):
         return change(images, indices, tf.ensure_shape(numbers, (rows, None)))
 
     plain = tf.autograph.experimental.do_not_convert  # rewriting the functions takes a second
-    steps = tf.data.Dataset.range(position.step, passes.steps)
+    steps = tf.data.Dataset.range(passes.steps)
     # The epoch counts on whenever an iteration begins.
     numbers = tf.data.Dataset.range(1).map(plain(lambda _: epoch.assign_add(1) - 1))
     batches = numbers.flat_map(plain(lambda i: steps.map(plain(lambda step: (i, step)))))
     held = max(1, PREPARED // (4 * rows * math.prod(data.image_shape)))  # float32
     batches = batches.map(plain(prepare), min(READERS, held))
-    batches = batches.apply(tf.data.experimental.assert_cardinality(passes.steps - position.step))
+    batches = batches.apply(tf.data.experimental.assert_cardinality(passes.steps))
     return hold(samples, without_tuning(batches.prefetch(min(PREFETCHED, held))))
 
 

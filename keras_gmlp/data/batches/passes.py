@@ -14,21 +14,14 @@ class Position:
     Args:
         seed: Seed of the order and of all random changes.
         epoch: Number of epochs that are done.
-        step: Number of steps of the next epoch that are done. If there are some, the batches are
-            the rest of that epoch, and end with it.
         epochs: Number of epochs in all, or `None` if it is not known.
         part: `(index, count)` of the process, which makes its part of each batch.
     """
 
     seed: int = 0
     epoch: int = 0
-    step: int = 0
     epochs: int | None = None
     part: tuple = (0, 1)
-
-    def count_steps(self, steps):
-        """Returns the number of steps done, given those of an epoch."""
-        return self.epoch * steps + self.step
 
 
 class Passes:

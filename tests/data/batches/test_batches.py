@@ -69,8 +69,6 @@ def test_epochs_differ_and_come_again(monkeypatch, name, memory):
     tf.random.set_seed(99)
     resumed = list(epochs(images, augmentation, 2, position=Position(epoch=1)))
     assert same(resumed[0], run[1])
-    (rest,) = epochs(images, augmentation, position=Position(epoch=1, step=2))
-    assert same(rest, [part[2:] for part in run[1]])
     assert same(resumed[1], run[2])
     np.testing.assert_array_equal(tf.random.uniform((4,)), expected)
 

@@ -52,25 +52,6 @@ def test_parts_are_the_batch(images, monkeypatch, name, memory):
         assert len(set(all_read)) == 24
 
 
-@pytest.mark.parametrize(("resized_crop", "memory"), [(0, 2**30), ((0.1, 1), 0), (0, 0)])
-def test_batches_from_a_step_on_are_those_of_the_epoch(images, monkeypatch, resized_crop, memory):
-    monkeypatch.setattr(samples, "MEMORY_LIMIT", memory)
-    data, read = images
-    augmentation = Augmentation(resized_crop=resized_crop, mixup=0.5)
-
-    def make(step):
-        read.clear()
-        position = Position(seed=3, epoch=1, step=step)
-        return list(training_batches(data, 8, augmentation, position).as_numpy_iterator())
-
-    whole, rest = make(0), make(2)
-    assert len(rest) == 1
-    for ours, theirs in zip(rest[0], whole[2], strict=True):
-        np.testing.assert_array_equal(ours, theirs)
-    if memory == 0:
-        assert len(read) == 8  # none of the skipped samples
-
-
 def test_neighbours_stay_in_one_part(images):
     mixed, halves = Augmentation(mixup=1), Position(part=(0, 2))
     with refused("that 4 divides"):
