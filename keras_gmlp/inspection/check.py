@@ -7,11 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.data.images.find_images import HEIC_ADVICE, is_image_file
-from keras_gmlp.data.images.folder import choose_split, class_names, find_splits, list_folders
+from keras_gmlp.data.images.folder import list_splits
 from keras_gmlp.data.images.label_sets import refuse_several
 from keras_gmlp.data.images.read_image import read_image
-from keras_gmlp.data.images.table import is_table, list_table
 from keras_gmlp.inspection.label_errors import (
     FOLDS,
     can_judge,
@@ -21,18 +19,13 @@ from keras_gmlp.inspection.label_errors import (
 )
 from keras_gmlp.inspection.near_duplicates import find_equal_pixels, find_near_duplicates
 from keras_gmlp.utils.errors import printable
-from keras_gmlp.utils.inputs import HEIC, list_visible_files
-from keras_gmlp.utils.labels import clean_label, find_alike
 from keras_gmlp.utils.progress import map_in_threads
 from keras_gmlp.utils.tables import write_table
 
 SIDE = 32  # of the thumbnails, in pixels
 IMBALANCE = 10  # largest ratio of two classes' pictures
 
-KINDS = (
-    *("unreadable", "left out", "exact duplicate", "near duplicate", "empty class"),
-    *("alike classes", "few pictures", "imbalance", "label"),
-)
+KINDS = ("unreadable", "exact duplicate", "near duplicate", "few pictures", "imbalance", "label")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +56,6 @@ class Report:
 
     pictures: int
     classes: int
-    ignored: int  # other files: not images by name, or in no class folder
     findings: list[Finding]  # in the order of KINDS
     accuracy: float | None  # of classifiers out of fold; None without two classes of five pictures
     judged: bool  # whether these were good enough to doubt labels
@@ -95,14 +87,20 @@ def check_folder(root, min_images=10, embed=None):
         A `Report`.
 
     Raises:
-        ValueError: If a folder or the table cannot be read, or if there are fewer than two classes.
+        ValueError: If training could not list the pictures: fewer than two classes, a class
+            without pictures, a table that cannot be read.
         ImportError: If scikit-learn is not installed.
     """
     root = Path(root)
-    listed, labels, findings = _list_table(root) if is_table(root) else _list_folders(root)
-    ignored = sum(found.finding == "left out" for found in findings)
+    labels, splits, label_sets = list_splits(root, hold_out=False)
+    refuse_several(root, label_sets)
+    listed = [
+        Picture(Path(os.fsdecode(file)), labels[index], split)
+        for split, pairs in splits.items()
+        for file, index in pairs
+    ]
     thumbnails, reasons = _read_thumbnails(listed)
-    findings += [
+    findings = [
         Finding(listed[i].path, listed[i].label, "unreadable", note=reason)
         for i, reason in reasons.items()
     ]
@@ -111,58 +109,10 @@ def check_folder(root, min_images=10, embed=None):
     kept.sort(key=lambda i: listed[i].split != "train")
     pictures, thumbnails = [listed[i] for i in kept], thumbnails[kept]
     findings += _find_copies(pictures, thumbnails)
-    present = sorted({picture.label for picture in listed})
-    findings += _find_small_classes(root, pictures, present, min_images)
+    findings += _find_small_classes(root, pictures, labels, min_images)
     suspects, accuracy, judged = _find_suspects(pictures, thumbnails, embed)
     findings = sorted(findings + suspects, key=lambda found: KINDS.index(found.finding))
-    return Report(len(listed), len(labels), ignored, findings, accuracy, judged)
-
-
-def _list_table(path):
-    """Returns the pictures in a table, the class names, and the findings on these."""
-    labels, splits, label_sets = list_table(path)
-    refuse_several(path, label_sets)
-    pictures = [
-        Picture(Path(os.fsdecode(file)), labels[index], split or choose_split(place))
-        for split, classes in splits.items()
-        for files in classes
-        for place, (file, index) in enumerate(files)
-    ]
-    return pictures, labels, _find_alike(path, labels)
-
-
-def _list_folders(root):
-    """Returns for a folder of class folders what `_list_table` does."""
-    splits = find_splits(root)
-    labels = class_names(splits.get("train", root))
-    pictures, findings, files = [], [], set(list_visible_files(root))
-    for split, folder in (splits or {"": root}).items():
-        names = list_folders(folder)
-        findings += _find_alike(folder, names)
-        for name in names:
-            own = list_visible_files(folder / name)
-            images = list(filter(is_image_file, own))
-            files.update(own)  # of a link to a folder, too
-            pictures += [
-                Picture(path, clean_label(name), split or choose_split(place))
-                for place, path in enumerate(images)
-            ]
-            if not images:
-                note = "training would stop at this folder"
-                findings.append(Finding(folder / name, name, "empty class", note=note))
-    for path in sorted(files - {picture.path for picture in pictures}):
-        note = "in no class folder" if is_image_file(path) else "not an image that is read"
-        note = HEIC_ADVICE if path.suffix.lower() in HEIC else note
-        findings.append(Finding(path, "", "left out", note=note))
-    return pictures, {*labels, *(picture.label for picture in pictures)}, findings
-
-
-def _find_alike(folder, names):
-    note = "the same name, or nearly"
-    return [
-        Finding(folder / name, name, "alike classes", other, note=note)
-        for name, other in find_alike(names).items()
-    ]
+    return Report(len(listed), len(labels), findings, accuracy, judged)
 
 
 def write_findings(findings, path):

@@ -20,11 +20,8 @@ data PATH  a folder or a table of images, as for --data in training
 
 findings:
   unreadable        files that training would stop at, with the reason
-  left out          files that are not read as images, or are in no class folder
   exact duplicate   the same pixels, in files of any format
   near duplicate    a scaled, compressed, brightened or slightly cropped copy
-  empty class       class folders without an image file, at which training would stop
-  alike classes     names that differ only in case, in form or in characters that nobody sees
   few pictures      classes with fewer than --min-images pictures
   imbalance         the largest class has more than ten times the pictures of the smallest
   label             labels that classifiers contradict which did not see the picture
@@ -78,8 +75,6 @@ def run(options):
 
 def show(report, summary):
     print(f"pictures          {report.pictures:,} in {report.classes} classes")
-    if report.ignored:
-        print(f"ignored files     {report.ignored:,}, not images by name or in no class folder")
     for kind, count in summary["findings"].items():
         if kind == "label" and not report.judged:
             print(f"{kind:17} {why_unjudged(report, summary['model'])}")
@@ -106,9 +101,8 @@ def describe(found):
     text = {
         "few pictures": f"{found.label}: {found.score}",
         "imbalance": found.note,
-        "empty class": found.path,
         "label": f"{found.path}: {found.label}, more likely {found.other}",
-        **dict.fromkeys(("unreadable", "left out"), f"{found.path}: {found.note}"),
+        "unreadable": f"{found.path}: {found.note}",
     }.get(found.finding, f"{found.path} is {found.other}{note}")
     return printable(text)
 

@@ -32,16 +32,6 @@ def clean_value(text):
     return re.sub(r"^([+-]?[0-9]+)\.0*$", r"\1", clean_label(text))
 
 
-def find_alike(names):
-    """Returns the names that differ from an earlier one in case or in form only, each with that."""
-    first, alike = {}, {}
-    for name in names:
-        key = unicodedata.normalize("NFKC", clean_label(name)).casefold()
-        if first.setdefault(key, name) != name:
-            alike[name] = first[key]
-    return alike
-
-
 def check_labels(labels, source):
     """Raises a `ValueError` of one line if labels.txt cannot hold a class name."""
     for label in labels:

@@ -2,7 +2,6 @@
 
 import csv
 import json
-import os
 import shutil
 
 import numpy as np
@@ -16,7 +15,7 @@ from keras_gmlp.utils.files import hash_file
 
 @pytest.fixture(scope="module")
 def photos(tmp_path_factory):
-    """A folder with train and test, and one finding of each kind but imbalance."""
+    """A folder with train and test, and one finding of each kind."""
     root, rng = tmp_path_factory.mktemp("data") / "photos", np.random.default_rng(0)
     for split, count in (("train", 12), ("test", 6)):
         for label, shade in (("dark", 0.3), ("light", 1.0)):
@@ -26,7 +25,6 @@ def photos(tmp_path_factory):
                 ImageEnhance.Brightness(scene(rng)).enhance(shade).save(path)
     (root / "train/few").mkdir()
     scene(rng).save(root / "train/few/0.png")
-    (root / "train/none").mkdir()
     shutil.copy(root / "train/dark/0.png", root / "test/dark/copy.png")
     crop(Image.open(root / "train/light/1.png")).save(root / "train/dark/moved.png")
     for name in ("train/dark/broken.jpg", "test/light/empty.png"):
@@ -37,7 +35,7 @@ def photos(tmp_path_factory):
 
 def test_each_kind_is_found_once(photos):
     report = check_folder(photos)
-    assert (report.pictures, report.classes, report.ignored) == (41, 4, 1)
+    assert (report.pictures, report.classes) == (41, 3)
     found = {}
     for finding in report.findings:
         found.setdefault(finding.finding, []).append(finding)
@@ -50,25 +48,9 @@ def test_each_kind_is_found_once(photos):
     assert {near.path.name, near.other.split("/")[-1]} == {"1.png", "moved.png"}
     assert near.note == "different classes"
     assert [(f.label, f.score) for f in found["few pictures"]] == [("few", 1)]
-    assert [f.path for f in found["empty class"]] == [photos / "train/none"]
     (imbalance,) = found["imbalance"]
     assert imbalance.score == 20
     assert imbalance.note == "dark has 20 pictures, few has 1"
-
-
-def test_what_training_leaves_out_or_takes_for_one_class(tmp_path):
-    for label in ("caf\u00e9", "cafe\u0301", "Cat", "cat"):
-        (tmp_path / label).mkdir()
-        Image.fromarray(np.ones((16, 16), "uint8")).save(tmp_path / label / "1.png")
-    (tmp_path / "cat" / "b.HEIC").touch()
-    (tmp_path / "loose.png").touch()
-    os.mkfifo(tmp_path / "cat" / "fifo.png")
-    report = check_folder(tmp_path, min_images=0)
-    found = [(f.path.name, f.finding) for f in report.findings if "duplicate" not in f.finding]
-    assert report.ignored == 3
-    alike = [("caf\u00e9", "alike classes"), ("cat", "alike classes")]
-    left = [(name, "left out") for name in ("b.HEIC", "fifo.png", "loose.png")]
-    assert sorted(found) == sorted([*alike, *left])
 
 
 def test_pair_names_the_held_out_copy(tmp_path):
@@ -106,7 +88,7 @@ def test_program_writes_findings_and_changes_nothing(photos, tmp_path, app):
     before = {path: hash_file(path) for path in photos.rglob("*") if path.is_file()}
     arguments = [photos, "--out", tmp_path, "--model", "none"]
     code, text, _ = app("check_data", *arguments)
-    assert (code, "pictures          41 in 4 classes\n" in text) == (1, True)
+    assert (code, "pictures          41 in 3 classes\n" in text) == (1, True)
     summary = json.loads(app("check_data", *arguments, "--json")[1])
     assert summary["findings"]["unreadable"] == 2
     assert summary["across_splits"] == summary["different_classes"] == 1

@@ -22,7 +22,7 @@ OTHER = "_other"  # the folder of pictures that belong to no class, next to the 
 
 def load_folder(root, image_size, groups=None, fit="crop", roles=None):
     """Opens a folder of class folders, or a table, as an `ImageData` of `image_size` RGB images."""
-    labels, pairs, label_sets = _list_files(root, groups=groups, roles=roles)
+    labels, pairs, label_sets = list_splits(root, groups=groups, roles=roles)
     # Shuffled once, so that the first part of the samples has all classes.
     order = np.random.default_rng(0).permutation(len(pairs["train"]))
     pairs["train"] = [pairs["train"][i] for i in order]
@@ -33,7 +33,7 @@ def load_folder(root, image_size, groups=None, fit="crop", roles=None):
 
 def list_images(root, split="all", groups=None, roles=None):
     """Lists the images in a folder of class folders, or in a table."""
-    labels, pairs, label_sets = _list_files(root, False, groups, roles)
+    labels, pairs, label_sets = list_splits(root, False, groups, roles)
     everything = sorted(pair for part in pairs.values() for pair in part)
     if split == "test" and not pairs["test"]:
         raise ValueError(
@@ -47,7 +47,7 @@ def list_images(root, split="all", groups=None, roles=None):
     return labels, everything if split == "all" else pairs[split], len(everything), label_sets
 
 
-def _list_files(root, hold_out=True, groups=None, roles=None):
+def list_splits(root, hold_out=True, groups=None, roles=None):
     """Returns the class names; by split, the (path, class index) pairs; and the sets of labels."""
     labels, splits, label_sets = _list_classes(root)
     if roles is not None:
