@@ -20,12 +20,12 @@ from keras_gmlp.inference.opening import open_keras
 from keras_gmlp.models.folding import to_dense
 from keras_gmlp.models.language_model import text_features
 from keras_gmlp.models.saved import load_model
-from keras_gmlp.models.structure import features, longest_text, sublayers
+from keras_gmlp.models.structure import features, sublayers
+from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.utils.card import write_card, write_text_card
 from keras_gmlp.utils.environment import is_installed, run_on
 from keras_gmlp.utils.errors import require_one_of
 from keras_gmlp.utils.files import atomic_write
-from keras_gmlp.utils.labels import check_labels
 from keras_gmlp.utils.sources import DEFAULT_FORMATS, FORMATS, TEXT_FORMATS
 
 # The packages that write each format, and the extra that installs them.
@@ -40,27 +40,26 @@ class ExportOptions:
     labels: list[str] | None = None
     card: dict = dataclasses.field(default_factory=dict)
     calibration: np.ndarray | None = None
-    tflite_batch: int = 1
     tokenizer: object = None  # of a text model, else `None`, as the next three
     length: int | None = None
     task: str | None = None
     signature: dict | None = None  # the shape of each input
 
-    def for_texts(self, task, tokenizer, length):
-        """Returns the options of a text model, given the class of its task."""
+    def for_texts(self, opened):
+        """Returns the options of a `TextModel`."""
         return dataclasses.replace(
             self,
-            labels=list(self.labels or []) if task.logits_rank == 2 else [],
-            tokenizer=tokenizer,
-            length=length,
-            task=task.name,
-            signature=task.signature(length),
+            labels=list(opened.labels),
+            tokenizer=opened.tokenizer,
+            length=opened.length,
+            task=opened.task,
+            signature=find_task(opened.task).signature(opened.length),
         )
 
     def inputs(self, model):
         """Returns name, shape and type of what a TFLite file takes, a list."""
         if self.task is None:
-            return [("image", (self.tflite_batch, *model.input_shape[1:]), "float32")]
+            return [("image", (1, *model.input_shape[1:]), "float32")]
         return [(tensor.name, self.signature[tensor.name], "int32") for tensor in model.inputs]
 
     def write_card(self, path, model, **more):
@@ -80,16 +79,15 @@ def export(
     labels=None,
     card=None,
     calibration=None,
-    tflite_batch=1,
     tokenizer=None,
     length=None,
 ):
     """Writes a model to files, one per format.
 
-    A TFLite file of a text model has fixed shapes, since runtimes in browsers reject others. It
-    maps int32 `token_ids (1, length)`, and for a masked language model int32
-    `mask_positions (1, 8)`, to float32 `logits`: `(1, 8, words)` of a masked language model,
-    `(1, classes)` of a text classifier, `(1, 2, length)` of a span classifier.
+    A TFLite file takes one image, or one text of a fixed length, since runtimes in browsers reject
+    open shapes. That of a text model maps int32 `token_ids (1, length)`, and for a masked language
+    model int32 `mask_positions (1, 8)`, to float32 `logits`: `(1, 8, words)` of a masked language
+    model, `(1, classes)` of a text classifier.
 
     Args:
         model: A float32 `keras.Model` from images in [0, 255] to logits, or a text model; convert a
@@ -101,10 +99,9 @@ def export(
         card: Further metadata for the card, a dict that JSON can hold.
         calibration: Images for `"tflite_int8"`, which determine the ranges of the integers: uint8
             `(samples, height, width, channels)`, a few hundred of the training images.
-        tflite_batch: Images per call of a TFLite file. A number above one is part of the file name,
-            as in `model_batch64.tflite`. `"features"` and `"mediapipe"` take one.
         tokenizer: The `Tokenizer` of a text model. Each file holds it.
-        length: Tokens in a text, special ones and padding included.
+        length: Tokens in a text, special ones and padding included. Defaults to the most that the
+            model takes.
 
     Returns:
         The paths of the files, a dict with the formats as keys.
@@ -116,12 +113,13 @@ def export(
             labels, the tokenizer or the length.
         RuntimeError: If a conversion fails.
     """
-    options = ExportOptions(labels and list(labels), dict(card or {}), calibration, tflite_batch)
-    task = open_keras(model).find_task()
+    options = ExportOptions(labels and list(labels), dict(card or {}), calibration)
+    opened = open_keras(model)
+    task = opened.find_task()
     if (tokenizer is not None) != (task.domain == "texts"):
         raise ValueError(f"{model.name}: a text model, and no other, takes a tokenizer.")
     if tokenizer is not None:
-        options = options.for_texts(task, tokenizer, length)
+        options = options.for_texts(task.wrap(opened, tokenizer, labels or (), length))
     formats = choose_formats(model, formats, options)
     return write_formats(model, directory, formats, options)
 
@@ -139,14 +137,11 @@ def choose_formats(model, formats, options, report=lambda text: None):
         require_one_of("a format", name, known)
         if missing[name]:
             raise ValueError(f"{name} requires {missing[name]}.")
-    if options.task is not None:
-        _require_text(model, options)
     if "mediapipe" in formats and (model.input_shape[-1] != 3 or options.card.get("thresholds")):
         raise ValueError("mediapipe requires a model of one label for each RGB image.")
     labels = options.labels or ()
     if labels and len(labels) != model.output_shape[-1]:
         raise ValueError(f"Received {len(labels)} labels for {model.output_shape[-1]} classes.")
-    check_labels(labels, "labels")
     mixed = [layer.name for layer in sublayers(model) if layer.dtype_policy.name != "float32"]
     if mixed:
         raise ValueError(f"{mixed[0]} is not in float32; use models.in_float32(model).")
@@ -166,7 +161,7 @@ def write_formats(model, directory, formats, options, traces=None):
                     _write(name, dense, directory, traces or scratch, options)
         elif chosen:
             _hand_over(backend, model, directory, chosen, options)
-    return {name: directory / file_name(name, options.tflite_batch) for name in formats}
+    return {name: directory / FORMATS[name] for name in formats}
 
 
 def missing_requirement(name, calibration=None):
@@ -178,35 +173,15 @@ def missing_requirement(name, calibration=None):
     return f"{', '.join(absent)} (pip install -e '.[{extra}]')" if absent else None
 
 
-def _require_text(model, options):
-    """Raises the errors of a text model."""
-    tokenizer, length = options.tokenizer, options.length
-    longest, words = longest_text(model), model.get_layer("token_embedding").input_dim
-    if not 0 < length <= (longest or length):
-        raise ValueError(f"{model.name} takes at most {longest} tokens; received length={length}.")
-    if words != tokenizer.size:
-        raise ValueError(
-            f"{model.name} has a vocabulary of {words} tokens, the tokenizer has {tokenizer.size}."
-        )
-
-
-def file_name(name, tflite_batch=1):
-    """Returns the name of a format's file or folder."""
-    path = Path(FORMATS[name])
-    if tflite_batch == 1 or not name.startswith("tflite"):
-        return path.name
-    return f"{path.stem}_batch{tflite_batch}.tflite"
-
-
 def _write(name, model, directory, traces, options):
-    path, more, body = directory / file_name(name, options.tflite_batch), {}, None
+    path, more, body = directory / FORMATS[name], {}, None
     if name != "features" and not name.startswith("tflite"):  # a module and a function of its name
         module = importlib.import_module(f"keras_gmlp.export.{name}")
         getattr(module, f"write_{name}")(model, path, options.labels, options.card)
         return
     precision = name.removeprefix("tflite").removeprefix("_") or "dynamic"
     if name == "features":
-        options, precision = dataclasses.replace(options, tflite_batch=1), "dynamic"
+        precision = "dynamic"
         body = features(model) if options.task is None else text_features(model)
         more["features"] = body.output_shape[-1]
         if options.task is None and has_exact_maps(model):

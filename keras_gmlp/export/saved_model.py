@@ -2,22 +2,21 @@
 
 import math
 
-from keras_gmlp.data.images.read_image import check_preparation
 from keras_gmlp.export.tflite import own_weights
 from keras_gmlp.tasks.confidence import read_confidence
 from keras_gmlp.utils.card import write_card
 from keras_gmlp.utils.files import atomic_folder
 
-# TensorFlow's kernels for the interpolations of `read_image`; none exists for "nearest".
+# TensorFlow's kernels for the interpolations of `read_image`; a model with another, which is
+# "nearest", has no signature for files.
 KERNELS = {"bilinear": "triangle", "bicubic": "keyscubic", "lanczos": "lanczos3"}
 
 
 def write_saved_model(model, path, labels=None, card=None):
-    """Writes a SavedModel with three signatures, each for any number of images."""
+    """Writes a SavedModel with signatures for floats, bytes and files, of any number of images."""
     import tensorflow as tf
 
     card = card or {}
-    check_preparation(None, card.get("interpolation") or "bicubic", card.get("fit") or "crop")
     shape, module = tuple(model.input_shape[1:]), own_weights(model)
     temperature = read_confidence(card).temperature
     several = card.get("thresholds") is not None
@@ -40,8 +39,9 @@ def write_saved_model(model, path, labels=None, card=None):
 
     module.serving_default = signature(tf.identity, tf.float32, shape)
     module.uint8 = signature(lambda image: tf.cast(image, tf.float32), tf.uint8, shape)
-    module.encoded = signature(decode, tf.string, ())
-    signatures = {name: getattr(module, name) for name in ("serving_default", "uint8", "encoded")}
+    signatures = {"serving_default": module.serving_default, "uint8": module.uint8}
+    if (card.get("interpolation") or "bicubic") in KERNELS:
+        signatures["encoded"] = module.encoded = signature(decode, tf.string, ())
     with atomic_folder(path) as temporary:
         # Through a module: `model.export` would store the weights twice.
         tf.saved_model.save(module, str(temporary), signatures=signatures)
@@ -70,48 +70,22 @@ def read(file, shape, card):
     else:
         scaled = tf.cast(size, tf.float64) * tf.reduce_max(wanted / size)
         offset = (scaled - tf.cast(wanted, tf.float64)) / 2
-    scale = tf.cast(scaled, tf.float64) / tf.cast(size, tf.float64)
-    offset = tf.cast(offset, tf.float64)
-    interpolation = card.get("interpolation") or "bicubic"
-    if interpolation == "nearest":
-        if card.get("crop"):  # the whole image is scaled, then cropped
-            pixels = _nearest(pixels, tf.zeros(2, tf.float64), size, scaled)
-            top, left = tf.unstack(tf.cast(offset, tf.int32))
-            pixels = pixels[top : top + height, left : left + width]
-        else:
-            start, end = offset / scale, (offset + tf.cast(inner, tf.float64)) / scale
-            pixels = _nearest(pixels, start, end, inner)
-    scale, offset = tf.cast(scale, tf.float32), tf.cast(offset, tf.float32)
+    scale = tf.cast(tf.cast(scaled, tf.float64) / tf.cast(size, tf.float64), tf.float32)
+    offset = tf.cast(offset, tf.float32)
     # One after the other, each rounded to whole levels, as in Pillow.
-    for axis in (1, 0) if interpolation in KERNELS else ():
+    for axis in (1, 0):
         one = tf.one_hot(axis, 2)
         pixels = tf.raw_ops.ScaleAndTranslate(
             images=pixels[None],
             size=[inner[0] if axis == 0 else size[0], inner[1]],
             scale=1 + one * (scale - 1),
             translation=-offset * one,
-            kernel_type=KERNELS[interpolation],
+            kernel_type=KERNELS[card.get("interpolation") or "bicubic"],
             antialias=True,
         )
         pixels = tf.clip_by_value(tf.round(pixels[0]), 0, 255)
     top, left = tf.unstack((wanted - inner) // 2)  # on black
     return tf.ensure_shape(tf.image.pad_to_bounding_box(pixels, top, left, height, width), shape)
-
-
-def _nearest(pixels, start, end, counts):
-    """Samples `counts` pixels between `start` and `end`, each of length 2, along both sides."""
-    import tensorflow as tf
-
-    # Pillow keeps a box in float32.
-    start, end = (tf.cast(tf.cast(edge, tf.float32), tf.float64) for edge in (start, end))
-    for axis in (0, 1):
-        count = counts[axis]
-        step = (end[axis] - start[axis]) / tf.cast(count, tf.float64)
-        # Added up step by step, as in Pillow: the rounding of the sums decides between two pixels.
-        first = start[axis] + step / 2
-        centres = tf.cumsum(tf.concat([first[None], tf.fill([count - 1], step)], 0))
-        pixels = tf.gather(pixels, tf.cast(centres, tf.int32), axis=axis)
-    return pixels
 
 
 def _decode(file, channels):

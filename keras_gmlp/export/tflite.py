@@ -13,8 +13,6 @@ from keras_gmlp.export.quantization import prepare_for_int8
 from keras_gmlp.inference.opening import DEFAULT_SIGNATURE, FEATURES_SIGNATURE
 from keras_gmlp.utils.errors import first_line, require_one_of
 
-PRECISIONS = ("float32", "float16", "dynamic", "int8")
-
 
 def convert(model, precision, calibration=None, inputs=None, body=None, traces=None):
     """Converts a model to a flatbuffer with a signature to `logits`, and one of `body` if given."""
@@ -23,17 +21,9 @@ def convert(model, precision, calibration=None, inputs=None, body=None, traces=N
 
     require_one_of("precision", precision, PRECISIONS)
     inputs = inputs or [("image", (1, *model.input_shape[1:]), "float32")]
-    (_, (batch, *shape), _), *_ = inputs
     if precision == "int8":
-        if calibration is None or not len(calibration):
-            raise ValueError(
-                "int8 requires calibration images, a few hundred of the training images."
-            )
-        if calibration.dtype != np.uint8 or calibration.shape[1:] != tuple(shape):
-            raise ValueError(
-                f"Calibration images must be uint8 of shape {tuple(shape)}; received "
-                f"{calibration.dtype} of shape {calibration.shape[1:]}."
-            )
+        if calibration.dtype != np.uint8:
+            raise ValueError(f"calibration images must be uint8; received {calibration.dtype}.")
         model = prepare_for_int8(model, calibration)
 
     def serve(*arrays):
@@ -45,9 +35,9 @@ def convert(model, precision, calibration=None, inputs=None, body=None, traces=N
         own = [spec for spec in specs if len(specs) == 1 or spec.name == body.inputs[0].name]
         more[FEATURES_SIGNATURE] = _features_function(model, body), own
     if traces is None or precision == "int8":  # whose model is another one
-        samples = functools.partial(_samples, calibration, batch)
+        samples = functools.partial(_samples, calibration)
         return convert_function(model, serve, specs, precision, samples, more)
-    folder = Path(traces, f"batch{batch}_signatures{1 + len(more)}")
+    folder = Path(traces, f"signatures{1 + len(more)}")
     if not (folder / "saved_model.pb").exists():
         _save(model, serve, specs, folder, more)
     return _convert_folder(folder, precision)
@@ -121,9 +111,9 @@ def own_weights(model):
     return module
 
 
-def _samples(calibration, batch):
-    """Yields float32 batches; the first holds 0 and 255, so that pixels keep their integers."""
+def _samples(calibration):
+    """Yields float32 images; the first holds 0 and 255, so that pixels keep their integers."""
     images = calibration.astype("float32")
     images[0].flat[:2] = 0, 255
-    for start in range(0, len(images), batch):
-        yield {"image": np.resize(images[start : start + batch], (batch, *images.shape[1:]))}
+    for image in images:
+        yield {"image": image[None]}

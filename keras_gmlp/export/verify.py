@@ -13,10 +13,9 @@ from keras_gmlp.export.formats import (
     FORMATS,
     ExportOptions,
     choose_formats,
-    file_name,
     write_formats,
 )
-from keras_gmlp.inference.latency import measure_latencies, time_calls
+from keras_gmlp.inference.latency import time_calls
 from keras_gmlp.models.folding import fold
 from keras_gmlp.tasks.confidence import TEMPERATURE, Confidence
 from keras_gmlp.tasks.registry import find_task
@@ -29,9 +28,7 @@ from keras_gmlp.weights.loading import load
 CALIBRATION = 500  # training images that determine the ranges of the integers
 
 
-def export_run(
-    directory, formats=None, data=None, report=lambda text: None, *, folded=False, tflite_batch=1
-):
+def export_run(directory, formats=None, data=None, report=lambda text: None, *, folded=False):
     """Exports the `model.keras` in the folder of a run, checks each file and records the result.
 
     Args:
@@ -44,7 +41,6 @@ def export_run(
             and their class indices or `None`. `None` skips the checks and `"tflite_int8"`.
         report: Function that receives a line of text on each step.
         folded: Whether to export `fold(model)` of a ResMLP.
-        tflite_batch: Images per call of a TFLite file; `"features"` and `"mediapipe"` take one.
 
     Returns:
         A dict by format of what `check_export` returns, and under `"keras"` the accuracy of an
@@ -69,32 +65,50 @@ def export_run(
         raise ValueError(f"{directory}: this run is not complete; finish it.")
     task = find_task(own.get("task"))
     is_text = task.domain == "texts"
-    if is_text and (folded or tflite_batch != 1):
-        raise ValueError(f"{directory}: a text model; --fold and --batch are for images.")
-    with directory_lock(directory):
+    with directory_lock(directory), tempfile.TemporaryDirectory() as traces:
         remove_leftovers(directory, "|".join(map(re.escape, FORMATS.values())))
         opened = load(path)
         model = fold(opened.model) if folded else opened.model
-        calibration = checked = None
+        calibration = None
         if data is not None and is_text:
-            checked = task.encode(opened, data[0]), data[1]
+            samples, truth = task.encode(opened, data[0]), data[1]
         elif data is not None:
-            checked = task.check_samples(opened, data)
+            samples, truth = task.check_samples(opened, data)
             if formats is None or "tflite_int8" in formats:
                 calibration = arrays(data, "train", CALIBRATION)[0]
         card = _make_card(own, run) | ({"folded": True} if folded else {})
         labels = opened.labels if is_text or opened.named else None
-        options = ExportOptions(labels, card, calibration, tflite_batch)
-        if is_text:
-            options = options.for_texts(task, opened.tokenizer, opened.length)
+        options = ExportOptions(labels, card, calibration)
+        options = options.for_texts(opened) if is_text else options
+        results, failures = {}, []
         formats = choose_formats(model, formats, options, report)
-        results = {}
-        if checked is not None:
+        if data is not None:
             report("running the Keras model")
-            expected = _run(opened, checked[0])
-            results = {} if is_text else {"keras": task.score_logits(expected, checked[1])}
-            checked = checked[0], expected, checked[1]
-        return _export(directory, model, formats, options, checked, results, report)
+            expected = _run(opened, samples)
+            results = {} if is_text else {"keras": task.score_logits(expected, truth)}
+        try:
+            for name in formats:
+                path = directory / FORMATS[name]
+                report(f"exporting {name}")
+                try:
+                    write_formats(model, directory, [name], options, traces)
+                except RuntimeError as error:  # the others are written all the same
+                    failures.append(str(error))
+                    continue
+                results[name] = None  # what was recorded is about another file
+                if data is None:
+                    report(f"{path}: megabytes {_megabytes(path)}, not checked")
+                    continue
+                results[name] = check_export(path, samples, expected, truth)
+                if folded:
+                    results[name] |= {"folded": True, "parameters": model.count_params()}
+                shown = ", ".join(f"{key} {value}" for key, value in results[name].items())
+                report(f"{path}: {shown}")
+        finally:  # an interrupt keeps the results so far
+            results = _record(directory, results)
+    if failures:
+        raise RuntimeError(" ".join(failures))
+    return results
 
 
 def _make_card(own, run):
@@ -132,38 +146,7 @@ def _run(model, samples, size=250):
     return np.concatenate([model.logits(samples[start : start + size]) for start in starts])
 
 
-def _export(directory, model, formats, options, checked, results, report):
-    """Writes and checks each format; see `export_run`."""
-    failures = []
-    try:
-        with tempfile.TemporaryDirectory() as traces:
-            for name in formats:
-                batch = options.tflite_batch if name.startswith("tflite") else 1
-                entry = name if batch == 1 else f"{name}_batch{batch}"
-                path = directory / file_name(name, batch)
-                report(f"exporting {name}")
-                try:
-                    write_formats(model, directory, [name], options, traces)
-                except RuntimeError as error:  # the others are written all the same
-                    failures.append(str(error))
-                    continue
-                results[entry] = None  # what was recorded is about another file
-                if checked is None:
-                    report(f"{path}: megabytes {_megabytes(path)}, not checked")
-                    continue
-                results[entry] = check_export(path, *checked, batch)
-                if "folded" in options.card:
-                    results[entry] |= {"folded": True, "parameters": model.count_params()}
-                shown = ", ".join(f"{key} {value}" for key, value in results[entry].items())
-                report(f"{path}: {shown}")
-    finally:  # an interrupt keeps the results so far
-        results = _record(directory, results)
-    if failures:
-        raise RuntimeError(" ".join(failures))
-    return results
-
-
-def check_export(path, images, expected, labels=None, batch=1):
+def check_export(path, images, expected, labels=None):
     """Compares an exported file with the model.
 
     Args:
@@ -173,12 +156,11 @@ def check_export(path, images, expected, labels=None, batch=1):
         expected: Logits of the model for the images, `(samples, classes)`, or for the texts.
         labels: Class indices of the images, `(samples,)`, or rows of 0 and 1 `(samples, classes)`;
             `None` of texts without classes.
-        batch: Images per call when the latency is measured.
 
     Returns:
         A dict: `max_logit_difference`, or `max_probability_difference` for a file that computes
         probabilities; `top1_agreement` and `accuracy` (shares of the samples in [0, 1]), or for
-        rows `mean_average_precision`; `megabytes`, and `latency_ms` (per image on one thread,
+        rows `mean_average_precision`; `megabytes`, and `latency_ms` (one image on one thread,
         median, in processor time). A SavedModel has no latency: TensorFlow uses all cores, and
         their number is fixed once it runs.
     """
@@ -199,12 +181,9 @@ def check_export(path, images, expected, labels=None, batch=1):
         result |= find_task(card.get("task")).score_logits(logits, labels)
     result["megabytes"] = _megabytes(path)
     if path.is_file():
-        if is_text:
-            one = {name: array[:1] for name, array in images.items()}
-            seconds = time_calls({0: lambda: model.run(**one)}, clock=time.process_time)[0]
-        else:
-            seconds = measure_latencies({0: model}, batch, clock=time.process_time)[0]
-        result["latency_ms"] = round(1000 * seconds / batch, 3)
+        one = {name: array[:1] for name, array in images.items()} if is_text else images[:1]
+        seconds = time_calls({0: lambda: _run(model, one)}, clock=time.process_time)[0]
+        result["latency_ms"] = round(1000 * seconds, 3)
     return result
 
 

@@ -13,8 +13,6 @@ run RUN  folder of a run, or the name of an included model
     file or the folder of a prepared corpus
 --data-dir
 --fold  of a ResMLP: first fold Affine and LayerScale
---batch N:count=1  images per call of a TFLite file; part of its name above one; features and
-    mediapipe take one
 --no-check  skip the checks, which require the data; no int8; removes the recorded checks of the
     files that are replaced
 --json  print the results of the checks as JSON
@@ -50,8 +48,8 @@ def run(options):
 
     report = (lambda text: None) if options.json else functools.partial(print, flush=True)
     data = None if options.no_check else load_check_data(options.run, options.data)
-    choices = {"folded": options.fold, "tflite_batch": options.batch}
-    cli.show_result(options, export_run(options.run, options.formats, data, report, **choices))
+    found = export_run(options.run, options.formats, data, report, folded=options.fold)
+    cli.show_result(options, found)
 
 
 def check(options):

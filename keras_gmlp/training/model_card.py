@@ -163,10 +163,8 @@ def _files(task, metrics, megabytes):
         rows.append(["`model.keras`", _show(score), "", _show(megabytes), ""])
     columns = (task.headline, "top1_agreement", "megabytes", "latency_ms")
     for key, entry in metrics.get("exports", {}).items():
-        name, _, batch = key.partition("_batch")
-        if name != "keras":
-            file = FORMATS.get(name, key)
-            file = file.replace(".tflite", f"_batch{batch}.tflite") if batch else file
+        if key != "keras":
+            file = FORMATS.get(key, key)
             rows.append([f"`{file}`", *(_show(entry.get(column)) for column in columns)])
     return "\n".join(make_table(head, rows))
 

@@ -87,8 +87,6 @@ def clear(directory):
     refuse_other_files(directory)
     for name in ("checkpoint", "saved_model"):
         shutil.rmtree(directory / name, ignore_errors=True)
-    for path in directory.glob("model*_batch*.tflite"):
-        path.unlink()
     own = model_card.read_notes(directory / model_card.FILE) is not None
     for name in WRITTEN:
         if own or name != model_card.FILE:  # a README.md of the user's stays

@@ -97,12 +97,12 @@ def test_classify_continues_after_bad_files(run, picture, tmp_path, app):
 
 def test_export_writes_and_checks(run, app):
     formats = ["tflite_float32", "tflite_int8"]
-    code, output, _ = app("export", run, "--formats", *formats, "--batch", "8", "--json")
+    code, output, _ = app("export", run, "--formats", *formats, "--json")
     found = json.loads(output)
-    assert (code, found["tflite_int8_batch8"]["top1_agreement"] > 0.9) == (0, True)
-    assert found["tflite_float32_batch8"]["max_logit_difference"] < 1e-3
-    assert found["tflite_float32_batch8"]["accuracy"] == found["keras"]["accuracy"]
-    assert (run / "model_int8_batch8.tflite").exists()
+    assert (code, found["tflite_int8"]["top1_agreement"] > 0.9) == (0, True)
+    assert found["tflite_float32"]["max_logit_difference"] < 1e-3
+    assert found["tflite_float32"]["accuracy"] == found["keras"]["accuracy"]
+    assert (run / "model_int8.tflite").exists()
 
 
 def test_export_without_data(tmp_path, app):

@@ -26,10 +26,11 @@ from web_page import (
 )
 
 import keras_gmlp
-from keras_gmlp.export import formats
+from keras_gmlp.export import formats, tflite
 from keras_gmlp.inference import images as inference
 from keras_gmlp.inference.card_update import update_card
 from keras_gmlp.tasks.confidence import energies
+from keras_gmlp.utils.card import write_card
 
 RANDOM = np.random.default_rng(0)
 NAME = "gmlp_n4_32-cifar10"
@@ -77,8 +78,9 @@ def folder(tmp_path_factory):
     flipped = bytearray((folder / "nameless" / "model.tflite").read_bytes())
     flipped[len(flipped) // 3] ^= 1
     (folder / "wrong_bit.tflite").write_bytes(flipped)
-    formats.export(nameless, folder / "wrong_batch", ["tflite"], tflite_batch=2)
-    (folder / "wrong_batch" / "model_batch2.tflite").rename(folder / "wrong_batch.tflite")
+    content = tflite.convert(nameless, "dynamic", inputs=[("image", (2, 8, 8, 3), "float32")])
+    (folder / "wrong_batch.tflite").write_bytes(content)
+    write_card(folder / "wrong_batch.tflite", nameless)
     maps = keras.Sequential([keras.Input((8, 8, 3), 1), keras.layers.Conv2D(2, 1)])
     converter = tf.lite.TFLiteConverter.from_keras_model(maps)
     (folder / "wrong_output.tflite").write_bytes(converter.convert())

@@ -92,16 +92,6 @@ def test_classifier(tokenizer, tmp_path):
     assert found["accuracy"] == found["top1_agreement"] == 1
 
 
-def test_check_notices_another_model(run, tokenizer):
-    folder, _ = run
-    source = load(folder / "model.keras")
-    inputs = MaskedLM.encode(source, LINES)
-    assert (inputs["mask_positions"] > 0).sum() >= 6
-    expected = source.run(**inputs)[..., ::-1]
-    found = check_export(folder / "model_float32.tflite", inputs, expected)
-    assert found["max_logit_difference"] > 0.1
-
-
 def test_texts_for_the_checks(run, tokenizer, tmp_path):
     source = load(run[0] / "model.keras")
     expected = ["a gem", "a bore"], None
@@ -110,7 +100,8 @@ def test_texts_for_the_checks(run, tokenizer, tmp_path):
     prepare_corpus(tmp_path / "lines.txt", tokenizer, tmp_path / "prepared")
     assert MaskedLM.check_samples(source, TextSource(tmp_path / "prepared")) == expected
     file = tmp_path / "films.csv"
-    file.write_text("text,label\n" + "a gem,good\na bore,bad\n" * 9)
+    rows = (f"a gem {number},good\na bore {number},bad\n" for number in range(9))
+    file.write_text("text,label\n" + "".join(rows))
     source = from_keras(small_text_model("text_classification", tokenizer), tokenizer, LABELS)
     load_texts = TextClassification.check_samples
     texts, truth = load_texts(source, TextSource(str(file)))
@@ -122,12 +113,8 @@ def test_texts_for_the_checks(run, tokenizer, tmp_path):
 def test_program(run, tmp_path, app):
     (tmp_path / "lines.txt").write_text("\n".join(LINES))
     (tmp_path / "model.keras").write_bytes((run[0] / "model.keras").read_bytes())
-    for formats, options, reason in (
-        ("tflite_float32", [], "--data FILE"),
-        ("tflite_float32", ["--batch", "2", "--no-check"], "--batch"),
-    ):
-        code, _, error = app("export", tmp_path, "--formats", formats, *options)
-        assert (code, reason in error) == (1, True)
+    code, _, error = app("export", tmp_path, "--formats", "tflite_float32")
+    assert (code, "--data FILE" in error) == (1, True)
     given = ["--formats", "tflite_float32", "--data", tmp_path / "lines.txt", "--json"]
     code, out, _ = app("export", tmp_path, *given)
     assert (code, json.loads(out)["tflite_float32"]["top1_agreement"]) == (0, 1)
@@ -137,7 +124,7 @@ def test_mistakes(tokenizer, tmp_path):
     model = small_text_model("text_classification", tokenizer)
     for change, reason in (
         ({"formats": ["onnx"]}, "onnx"),
-        ({"labels": ["a"]}, "1 labels"),
+        ({"labels": ["a"]}, "1 class names"),
         ({"length": LENGTH + 1}, f"at most {LENGTH} tokens"),
         ({"tokenizer": Tokenizer.train(["other words"], vocabulary_size=128)}, "tokenizer"),
     ):

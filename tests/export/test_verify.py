@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -67,8 +68,9 @@ def test_export_of_a_run_records_what_it_found(exported_run, monkeypatch):
     assert any("top1_agreement 1.0" in line for line in lines)
     row = "| `model_float32.tflite` | 0.75 | 1.0 |"
     assert row in (tmp_path / "README.md").read_text("utf-8")
-    (trace,) = folders  # which both precisions share
-    assert not trace.exists()
+    if keras.backend.backend() == "tensorflow":  # others convert in another process
+        (trace,) = folders  # which both precisions share
+        assert not trace.exists()
 
 
 @pytest.fixture

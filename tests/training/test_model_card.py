@@ -28,7 +28,7 @@ RECIPE = {
 EXPORT = {"accuracy": 0.8392, "top1_agreement": 0.9952, "megabytes": 0.961, "latency_ms": 0.7}
 METRICS = {
     "test_accuracy": 0.8387,
-    "exports": {"keras": {"accuracy": 0.8387}, "tflite_batch4": EXPORT},
+    "exports": {"keras": {"accuracy": 0.8387}, "tflite": EXPORT},
 }
 
 
@@ -53,7 +53,7 @@ def run(tmp_path):
 def test_card_of_a_run():
     card = model_card("runs/tiny", RECIPE, METRICS, 3.48).splitlines()
     assert "Classes: house cat, dog." in card
-    assert "| `model_batch4.tflite` | 0.8392 | 0.9952 | 0.961 | 0.7 |" in card
+    assert "| `model.tflite` | 0.8392 | 0.9952 | 0.961 | 0.7 |" in card
 
 
 def test_rewriting_keeps_the_notes(run):
