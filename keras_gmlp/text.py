@@ -33,7 +33,6 @@ _MODULES = {
     "models.language_model": [
         "adapt",
         "language_model",
-        "span_classifier",
         "text_classifier",
         "text_features",
     ],

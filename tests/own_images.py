@@ -4,7 +4,7 @@ import numpy as np
 from PIL import Image
 
 import keras_gmlp
-from keras_gmlp.weights.trained import Pretrained
+from keras_gmlp.weights.pretrained import Pretrained
 
 SIZES = {"dim": 16, "depth": 1, "hidden_dim": 32, "patch_size": 4, "input_shape": (8, 8, 3)}
 MEANS = {"blue": (80, 80, 150), "green": (80, 150, 80), "red": (150, 80, 80)}

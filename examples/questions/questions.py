@@ -12,11 +12,16 @@ import string
 import sys
 from pathlib import Path
 
+import keras
 import numpy as np
+from keras import ops
 
 import keras_gmlp
 from keras_gmlp import text
 from keras_gmlp.export import export_run
+from keras_gmlp.layers.block import ConfiguredLayer, make_dense, mask_scores
+from keras_gmlp.layers.embedding import count_ends
+from keras_gmlp.models.language_model import encoder
 from keras_gmlp.tasks import TextTask
 from keras_gmlp.training import Recipe
 
@@ -205,6 +210,37 @@ def normalize(answer):
     return " ".join(re.sub(r"\b(a|an|the)\b", " ", kept).split())
 
 
+@keras.saving.register_keras_serializable("keras_gmlp")  # as earlier files name it
+class SpanHead(ConfiguredLayer):
+    """Computes the logits of the first and the last token of an answer, `(batch, 2, tokens)`.
+
+    The text is between the first and the second separator `[SEP]`. Places outside of it get low
+    logits, except place 0, `[CLS]`, which stands for no answer ("BERT", section 4.2,
+    https://arxiv.org/abs/1810.04805).
+    """
+
+    def __init__(self, separator, kernel_initializer="glorot_uniform", **kwargs):
+        super().__init__(**kwargs)
+        self.separator, self.kernel_initializer = separator, kernel_initializer
+        self.dense = make_dense(self, 2, "dense")
+
+    def build(self, inputs_shape, token_ids_shape=None):
+        self.dense.build(inputs_shape)
+
+    def call(self, inputs, token_ids):
+        scores = ops.transpose(self.dense(inputs), (0, 2, 1))  # (b, n, 2) -> (b, 2, n)
+        inside = ops.equal(count_ends(token_ids, self.separator), 1)
+        inside = ops.logical_and(inside, ops.not_equal(token_ids, self.separator))
+        first = ops.equal(ops.cumsum(ops.ones_like(token_ids), axis=1), 1)
+        return mask_scores(scores, ops.logical_or(inside, first)[:, None, :])
+
+    def compute_mask(self, inputs, previous_mask=None):
+        return None  # the outputs are not the tokens
+
+    def compute_output_shape(self, inputs_shape, token_ids_shape=None):
+        return inputs_shape[0], 2, inputs_shape[1]
+
+
 @dataclasses.dataclass(frozen=True)
 class QuestionAnswering(TextTask):
     """Finds the answers of `Questions` in their texts.
@@ -220,7 +256,6 @@ class QuestionAnswering(TextTask):
     unit = "windows"
     kind = "a model for questions"
     method = "answer"
-    architecture = "BertForQuestionAnswering"
     logits_rank = 3
 
     def __post_init__(self):
@@ -291,8 +326,10 @@ def train(options):
         seed=options.seed,
         task=QuestionAnswering(length=options.length),
     )
-    encoder = text.adapt(opened.model, options.length, dropout=0.1, dtype=options.precision)
-    model = text.span_classifier(encoder, opened.tokenizer.sep_id)
+    adapted = text.adapt(opened.model, options.length, dropout=0.1, dtype=options.precision)
+    token_ids, tokens = encoder(adapted)
+    head = SpanHead(opened.tokenizer.sep_id, dtype="float32", name="head")
+    model = keras.Model(token_ids, head(tokens, token_ids), name=adapted.name)
     metrics = keras_gmlp.train(model, data, recipe, options.out, extra={"weights": options.weights})
     print(f"exact match: {metrics['test_exact_match']:.2f} %, F1: {metrics['test_f1']:.2f} %")
     if options.export:

@@ -10,7 +10,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "external_attention": ["ExternalAttention", "ExternalAttentionBlock"],
         "feed_forward": ["FeedForwardOnlyBlock"],
         "gmlp": ["GMLPBlock", "SpatialGatingUnit", "TinyAttention"],
-        "heads": ["AttentionPooling", "LogitBias", "MaskedLMHead", "SpanHead", "TextMean"],
+        "heads": ["AttentionPooling", "LogitBias", "MaskedLMHead", "TextMean"],
         "mixer": ["MixerBlock", "TokenMLP"],
         "relative_attention": ["RelativeAttention", "RelativePositionBias"],
         "resmlp": ["Affine", "FoldedResMLPBlock", "LayerScale", "ResMLPBlock"],

@@ -1,56 +1,9 @@
-"""What reads the tokens: heads for masked tokens and answers, and attention pooling."""
+"""What reads the tokens: the head for masked tokens, means and attention pooling."""
 
 import keras
 from keras import layers, ops
 
 from keras_gmlp.layers.block import ConfiguredLayer, TokenLayer, make_dense, mask_scores
-from keras_gmlp.layers.embedding import count_ends
-
-
-@keras.saving.register_keras_serializable("keras_gmlp")
-class SpanHead(ConfiguredLayer):
-    """Computes the logits of the first and the last token of an answer.
-
-    Places outside the text get low logits, except place 0, `[CLS]`, which stands for no answer.
-
-    Args:
-        separator: Id of the separator `[SEP]`. The text is between the first and the second.
-        kernel_initializer: Initializer of the dense layer.
-
-    Call arguments:
-        inputs: Tokens, `(batch, tokens, dim)`.
-        token_ids: Integers, `(batch, tokens)`.
-
-    Output shape: `(batch, 2, tokens)`.
-
-    Example:
-        >>> head = SpanHead(separator=3)
-        >>> head(keras.ops.ones((1, 6, 8)), keras.ops.array([[2, 9, 3, 8, 3, 0]])).shape
-        (1, 2, 6)
-
-    Reference: "BERT", https://arxiv.org/abs/1810.04805, section 4.2.
-    """
-
-    def __init__(self, separator, kernel_initializer="glorot_uniform", **kwargs):
-        super().__init__(**kwargs)
-        self.separator, self.kernel_initializer = separator, kernel_initializer
-        self.dense = make_dense(self, 2, "dense")
-
-    def build(self, inputs_shape, token_ids_shape=None):
-        self.dense.build(inputs_shape)
-
-    def call(self, inputs, token_ids):
-        scores = ops.transpose(self.dense(inputs), (0, 2, 1))  # (b, n, 2) -> (b, 2, n)
-        text = ops.equal(count_ends(token_ids, self.separator), 1)
-        text = ops.logical_and(text, ops.not_equal(token_ids, self.separator))
-        first = ops.equal(ops.cumsum(ops.ones_like(token_ids), axis=1), 1)
-        return mask_scores(scores, ops.logical_or(text, first)[:, None, :])
-
-    def compute_mask(self, inputs, previous_mask=None):
-        return None  # the outputs are not the tokens
-
-    def compute_output_shape(self, inputs_shape, token_ids_shape=None):
-        return inputs_shape[0], 2, inputs_shape[1]
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
@@ -77,7 +30,7 @@ class TextMean(ConfiguredLayer):
 
 @keras.saving.register_keras_serializable("keras_gmlp")
 class MaskedLMHead(ConfiguredLayer):
-    """Computes what the token embedding compares with each word, at the masked positions alone.
+    """Computes what the token embedding compares with each word, only at the masked positions.
 
     Takes the tokens at the positions, then a dense layer, GELU and layer normalization. The logits
     follow from the transpose of the token embedding (`ReversibleEmbedding`) and `LogitBias`.

@@ -8,14 +8,13 @@ from keras_gmlp.layers import (
     LogitBias,
     MaskedLMHead,
     SegmentEmbedding,
-    SpanHead,
     TextMean,
     TokenPositions,
 )
 from keras_gmlp.layers.block import copy_initializer
 from keras_gmlp.layers.embedding import WordEmbedding
-from keras_gmlp.models.common import check_sizes, compiled, head, require_settings
-from keras_gmlp.models.structure import token_axes
+from keras_gmlp.models.common import compiled, head
+from keras_gmlp.models.structure import longest_text, token_axes
 from keras_gmlp.objectives.losses import MaskedCrossEntropy
 from keras_gmlp.objectives.metrics import Perplexity
 
@@ -44,7 +43,7 @@ def language_model(
 ):
     """Builds a token embedding, a stack of blocks and a head that predicts masked tokens.
 
-    The head reads the masked positions alone and compares them with the token embedding, so the
+    The head reads only the masked positions and compares them with the token embedding, so the
     logits of all other positions are never computed. Padding is where `token_ids` is 0.
 
     Args:
@@ -74,9 +73,6 @@ def language_model(
         loss takes the masked tokens' ids `(batch, masked)`, with a sample weight of 0 for places
         that are not used.
 
-    Raises:
-        ValueError: If a size or a rate is out of its range.
-
     Example:
         >>> from keras_gmlp.layers import GMLPBlock
         >>> gate = {"hidden_dim": 64, "toeplitz": True, "max_tokens": 16}
@@ -86,8 +82,6 @@ def language_model(
         >>> model({"token_ids": ids, "mask_positions": keras.ops.array([[2]])}).shape
         (1, 1, 50)
     """
-    require_settings()
-    check_sizes(depth=depth, max_length=max_length)
     norms = {"epsilon": epsilon, "dtype": dtype}
     shared = {"dropout": dropout, "norm_placement": norm_placement, **norms}
     token_ids = keras.Input((None,), dtype="int32", name="token_ids")
@@ -154,26 +148,6 @@ def text_classifier(model, classes, dropout=0.1, name=None):
     return compiled(keras.Model(token_ids, head(classes)(x), name=name or model.name))
 
 
-def span_classifier(model, separator=3, name=None):
-    """Returns a model that finds an answer in a text, on the encoder of a language model.
-
-    Args:
-        model: A language model, as `language_model` returns it.
-        separator: Id of `[SEP]`: the text is what follows the first one.
-        name: Name of the model. Defaults to the language model's.
-
-    Returns:
-        A compiled `keras.Model` from `token_ids` `(batch, tokens)`, of the form `[CLS] question
-        [SEP] text [SEP]`, to the logits of the first and the last token of the answer, `(batch, 2,
-        tokens)`. Place 0 stands for no answer; the places outside the text have low logits.
-
-    Reference: "BERT", https://arxiv.org/abs/1810.04805, section 4.2.
-    """
-    token_ids, x = encoder(model)
-    logits = SpanHead(separator, dtype="float32", name="head")(x, token_ids)
-    return compiled(keras.Model(token_ids, logits, name=name or model.name))
-
-
 def text_features(model):
     """Builds the model from token ids to the vector of a text: the mean of its encoded tokens.
 
@@ -181,7 +155,7 @@ def text_features(model):
     are those of the model, not copies.
 
     Args:
-        model: A language model, or a model that `text_classifier` or `span_classifier` returned.
+        model: A language model, or a model that `text_classifier` returned.
 
     Returns:
         A `keras.Model` from `token_ids` `(batch, tokens)` to float32 vectors `(batch, dim)`.
@@ -199,7 +173,7 @@ def encoder(model):
     blocks = [name for name in names if name.startswith("block_")]
     if "token_ids" not in inputs or not blocks:
         raise ValueError(
-            f"{model.name} is no language model: expected an input token_ids and blocks, as "
+            f"{model.name} is not a language model: expected an input token_ids and blocks, as "
             "keras_gmlp.text.build returns them."
         )
     last = "norm" if "norm" in names else blocks[-1]
@@ -210,7 +184,7 @@ def adapt(model, max_length=None, dropout=None, dtype=None):
     """Returns a copy of a language model, or of a model on its encoder, with other settings.
 
     Args:
-        model: A language model, or a model that `text_classifier` or `span_classifier` returned.
+        model: A language model, or a model that `text_classifier` returned.
         max_length: New maximum number of tokens, at least the present one. Weights for new offsets
             start at zero and new biases at the last one, so texts of up to the present maximum
             give the same outputs. `None` for the present one.
@@ -224,14 +198,13 @@ def adapt(model, max_length=None, dropout=None, dtype=None):
         ValueError: If `max_length` is less than the present maximum.
     """
 
+    present = longest_text(model)
+    if max_length is not None and present and max_length < present:
+        raise ValueError(f"max_length must be at least {present}; received {max_length}.")
+
     def clone(layer):
         config = layer.get_config()
         if max_length is not None and config.get("max_tokens") is not None:
-            if max_length < config["max_tokens"]:
-                raise ValueError(
-                    f"max_length must be at least {config['max_tokens']}, that of {model.name}; "
-                    f"received {max_length}."
-                )
             config["max_tokens"] = max_length
         if dropout is not None and layer.name.startswith("block_"):
             config["dropout"] = dropout

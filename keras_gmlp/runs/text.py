@@ -24,11 +24,11 @@ def adapt_language_model(settings, recipe):
     from keras_gmlp.inference import text as inference
     from keras_gmlp.models.language_model import adapt, text_classifier
     from keras_gmlp.models.structure import longest_text
-    from keras_gmlp.weights.text_folder import read_text_folder
+    from keras_gmlp.weights.bert import load_bert
 
     path, kind = find_model(settings.weights, TRAINABLE)
     if kind == "published":
-        trained, tokenizer = read_text_folder(path)[:2]
+        trained, tokenizer = load_bert(path)
     else:
         opened = inference.load(path)
         trained, tokenizer = opened.model, opened.tokenizer

@@ -9,8 +9,9 @@ from keras import ops
 from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.layers import TransformerBlock
 from keras_gmlp.models.language_families import BERT
-from keras_gmlp.models.language_model import encoder, span_classifier, text_classifier
+from keras_gmlp.models.language_model import encoder, text_classifier
 from keras_gmlp.models.structure import learned_weights
+from keras_gmlp.utils.errors import require_one_of
 from keras_gmlp.utils.files import read_json
 from keras_gmlp.utils.labels import check_labels
 from keras_gmlp.utils.sources import HUB
@@ -35,12 +36,12 @@ ARGUMENTS = {
 
 # By the weight that only this class has, in the order of the search.
 MARKS = {
-    "qa_outputs.weight": "BertForQuestionAnswering",
     "classifier.weight": "BertForSequenceClassification",
     "cls.predictions.bias": "BertForMaskedLM",
     "embeddings.word_embeddings.weight": "BertModel",
 }
-SAME = {"BertForPreTraining": "BertForMaskedLM"}  # with a second head that is not read
+# With a head that is not read.
+SAME = {"BertForPreTraining": "BertForMaskedLM", "BertForQuestionAnswering": "BertModel"}
 
 
 def load_bert(source):
@@ -54,10 +55,8 @@ def load_bert(source):
     Returns:
         `(model, tokenizer)`. The model is a language model, see `keras_gmlp.text.BERT`, for
         BertForMaskedLM and BertForPreTraining; what `text_classifier` returns for
-        BertForSequenceClassification; what `span_classifier` returns for BertForQuestionAnswering;
-        and for BertModel an encoder from `token_ids` to tokens `(batch, tokens, dim)`, which
-        `text_classifier` and `span_classifier` take, too. The tokenizer is a `Tokenizer`, or `None`
-        if there is neither tokenizer.json nor vocab.txt.
+        BertForSequenceClassification; and for the others an encoder from `token_ids` to tokens
+        `(batch, tokens, dim)`, which `text_classifier` takes, too. The tokenizer is a `Tokenizer`.
 
     Raises:
         ValueError: If the files cannot be read, are not those of a BERT, or lack weights. One line.
@@ -73,22 +72,18 @@ def open_bert(source):
     settings = read_json(config)
     arguments = _read_settings(settings, config)
     tokenizer = _open_tokenizer(vocabulary, config, source)
-    if tokenizer is not None:
-        arguments["separator"] = tokenizer.sep_id
     arrays = {  # without "bert." and the names of old versions
         name.removeprefix("bert.").replace("gamma", "weight").replace("beta", "bias"): array
         for name, array in read_checkpoint(weights)[0].items()
     }
     name = _find_architecture(settings, arrays, config)
-    model = BERT(**arguments, name=short_name(source).replace(".", "_"))
-    labels = ()
+    own = {"separator": tokenizer.sep_id, "name": short_name(source).replace(".", "_")}
+    model, labels = BERT(**arguments, **own), ()
     if name == "BertForSequenceClassification":
         if "classifier.weight" not in arrays:
             raise ValueError(f"{source}: has no classifier.weight; expected a {name}.")
         labels = _read_labels(settings, len(arrays["classifier.weight"]), config)
         model = text_classifier(model, len(labels))
-    elif name == "BertForQuestionAnswering":
-        model = span_classifier(model, arguments["separator"])
     elif name == "BertModel":
         model = keras.Model(*encoder(model), name=model.name)
     links = table_links(model, (*TABLE, *HEADS[name]))
@@ -128,7 +123,7 @@ def write_bert(model, architecture):
 
 
 def _find_files(source):
-    """Returns the paths of the weights, the config and the tokenizer, `None` without one."""
+    """Returns the paths of the weights, the config and the tokenizer."""
     if source.startswith(HUB):
         config = download(source, "config.json")
         _require_bert(read_json(config), config)  # before the weights
@@ -141,7 +136,7 @@ def _find_files(source):
         )
     kinds = WEIGHTS, ("config.json",), TOKENIZERS
     found = [next((folder / n for n in names if (folder / n).is_file()), None) for names in kinds]
-    for path, names in zip(found[:2], kinds, strict=False):
+    for path, names in zip(found, kinds, strict=True):
         if path is None:
             raise ValueError(
                 f"{source}: has no {' or '.join(names)}; expected the files of a BERT."
@@ -150,8 +145,6 @@ def _find_files(source):
 
 
 def _open_tokenizer(path, config, source):
-    if path is None:
-        return None
     if path.suffix == ".json":
         return Tokenizer.load(path)
     steps = read_json(Path(config).with_name("tokenizer_config.json")) or {}
@@ -162,15 +155,11 @@ def _open_tokenizer(path, config, source):
 
 def _require_bert(settings, path):
     """Raises a `ValueError` that names the kind of model if a config.json is not that of a BERT."""
-    if not isinstance(settings, dict):
-        raise ValueError(f"{path}: not the config.json of a BERT (no object).")
     kind = settings.get("model_type", "bert")
     if kind != "bert":
         raise ValueError(f"{path}: describes a model of type {kind!r}; expected 'bert'.")
-    stated = settings.get("architectures") or [next(iter(HEADS))]
-    known = [*HEADS, *SAME]
-    if not isinstance(stated, list) or stated[0] not in known:
-        raise ValueError(f"{path}: describes {stated}; expected one of {', '.join(known)}.")
+    stated, *_ = settings.get("architectures") or HEADS
+    require_one_of(f"{path}: the architecture", stated, (*HEADS, *SAME))
 
 
 def _read_settings(settings, path):
@@ -183,7 +172,6 @@ def _read_settings(settings, path):
         return {
             **{name: settings[key] for name, key in ARGUMENTS.items()},
             "mlp_ratio": settings["intermediate_size"] / settings["hidden_size"],
-            "separator": settings.get("sep_token_id") or 102,
             "epsilon": settings.get("layer_norm_eps", 1e-12),
             "relative": False,
             "norm_placement": "post",

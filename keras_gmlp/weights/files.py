@@ -92,9 +92,7 @@ def _read_config(path):
         size, crop = values.get("input_size"), values.get("crop_pct")
         channels, height, width = map(int, size) if size else (None,) * 3
         interpolation = values.get("interpolation")
-        if crop is not None and not 0 < crop <= 1:
-            raise ValueError(f"crop_pct must be in (0, 1]; received {crop}")
-        check_preparation(interpolation=interpolation or "bicubic")
+        check_preparation(crop, interpolation or "bicubic")
         labels = values.get("label_names") or ()
         labels = tuple(map(str, labels.values() if isinstance(labels, dict) else labels))
         check_labels(labels, "label_names")
@@ -168,12 +166,10 @@ def _read(path, source):
     except ImportError as error:
         extra = "convert" if suffix == ".safetensors" else "torch"
         raise ValueError(f"{source}: {error}; install it: pip install -e '.[{extra}]'") from None
-    except pickle.UnpicklingError as error:
-        if "unsupported global" not in str(error).lower():  # also a blocked module's
-            raise ValueError(f"{source}: damaged, or not a file of PyTorch weights.") from None
+    except pickle.UnpicklingError:  # of more than weights, or of no pickle
         raise ValueError(
-            f"{source}: refused, since it holds more than weights and could run code when read. "
-            "Ask for a .safetensors file."
+            f"{source}: refused, since it is damaged or could run code when read. Ask for a "
+            ".safetensors file."
         ) from None
     except Exception as error:  # each reader's errors for a damaged file differ
         if is_out_of_memory(error):
@@ -195,7 +191,7 @@ def _load(path, suffix):
             return dict(arrays)
     import torch
 
-    if zipfile.is_zipfile(path):  # older files are none
+    if zipfile.is_zipfile(path):  # older files are not
         require_bounded(path)
     # The training scripts of timm and DeiT save their arguments next to the weights.
     safe = torch.serialization.safe_globals([argparse.Namespace])

@@ -139,7 +139,6 @@ BERT_HEADS = {
         ("pooler.dense", "head_pooler", "dense"),
         ("classifier", "head", "dense"),
     ),
-    "BertForQuestionAnswering": (("qa_outputs", "head/dense", "dense"),),
 }
 
 # Presets by the names of timm's architectures, if the names differ.

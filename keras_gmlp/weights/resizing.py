@@ -73,12 +73,9 @@ def transfer(source, target, head=True):
     unused = "head" if any(path.startswith("head") for path in ours) else ("head", "pool/")
     extra = sorted(path for path in set(theirs) - set(ours) if not path.startswith(unused))
     if missing or extra:
-        shapes = {p: (tuple(theirs[p].shape), tuple(ours[p].shape)) for p in ours if p in theirs}
-        sizes = [f"{path} {old} and {new}" for path, (old, new) in shapes.items() if old != new]
         raise ValueError(
             f"{source.name} and {target.name} have different architectures: only the target has "
-            f"{missing[:3]}, only the source has {extra[:3]}; sizes that differ: "
-            f"{', '.join(sizes[:3]) or 'none'}."
+            f"{missing[:3]}, only the source has {extra[:3]}."
         )
     values = {}
     matrices = {**_token_matrices(source, target), **_window_matrices(source, target)}

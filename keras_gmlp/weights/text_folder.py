@@ -33,11 +33,11 @@ def open_text_model(source):
     path, kind = find_model(source, TRAINABLE)
     if kind == "keras":
         return inference.load(path)
-    model, tokenizer, card = read_text_folder(source)
-    if card["architecture"] in ("BertModel", "BertForQuestionAnswering"):
+    model, tokenizer, card = open_bert(source)
+    if card["architecture"] == "BertModel":
         raise ValueError(
-            f"{source}: a {card['architecture']}, which no program uses; text.load_bert opens "
-            f"it, and apps/train.py --task DATA --weights {source} gives it another head."
+            f"{source}: an encoder, which only text.load_bert opens; training gives it a head "
+            "(--weights)."
         )
     opened = open_keras(model, Path(source), card)
     return opened.find_task().wrap(opened, tokenizer)
@@ -53,16 +53,6 @@ def save_text_model(opened, path):
         in_float32(opened.model).save(temporary)
         write_text_card(temporary, opened.task, opened.tokenizer, opened.labels, entries)
     return path
-
-
-def read_text_folder(source):
-    """Opens a BERT of transformers: model, tokenizer and card."""
-    model, tokenizer, card = open_bert(source)
-    if tokenizer is None:
-        raise ValueError(
-            f"{source}: has no tokenizer; expected tokenizer.json or vocab.txt next to config.json."
-        )
-    return model, tokenizer, card
 
 
 def write_text_folder(opened, path):

@@ -2,9 +2,8 @@ import keras
 import numpy as np
 import pytest
 from check_layer import draw, redraw_weights, to_numpy
-from numpy_reference import dense
 
-from keras_gmlp.layers import GMLPBlock, SpanHead, SpatialProjection
+from keras_gmlp.layers import GMLPBlock, SpatialProjection
 
 
 @pytest.mark.parametrize("toeplitz_weights", [False, True])
@@ -33,16 +32,3 @@ def test_padded_texts_equal_short_ones(toeplitz_weights, attention_size):
     np.testing.assert_allclose(
         to_numpy(layer(x, mask=mask))[:, :4], to_numpy(model(x[:, :4])), rtol=1e-6, atol=1e-6
     )
-
-
-def test_spans_lie_in_the_text_or_at_its_beginning():
-    layer = SpanHead(separator=3)
-    ids = np.array([[2, 9, 3, 8, 7, 3, 0, 0]])
-    x = draw(1, 8, 4)
-    layer.build(x.shape, ids.shape)
-    weights = redraw_weights(layer)
-    expected = dense(x, weights, "dense")[0].T
-    logits = to_numpy(layer(x, ids))[0]
-    allowed = [0, 3, 4]
-    np.testing.assert_allclose(logits[:, allowed], expected[:, allowed], rtol=1e-5, atol=1e-5)
-    assert (np.delete(logits, allowed, axis=1) < -1e4).all()

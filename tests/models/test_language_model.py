@@ -4,9 +4,8 @@ import pytest
 from check_layer import redraw_weights, to_numpy
 from refused import refused
 
-from keras_gmlp import build
 from keras_gmlp.models.language_families import BERT, aMLP, gMLP
-from keras_gmlp.models.language_model import adapt, encoder, span_classifier, text_classifier
+from keras_gmlp.models.language_model import adapt, encoder, text_classifier
 from keras_gmlp.models.precision import in_float32
 from keras_gmlp.models.presets import TEXT_PRESETS
 
@@ -45,7 +44,7 @@ FAMILIES = {
     "free": lambda **kwargs: gMLP(hidden_dim=16, toeplitz=False, **SMALL, **kwargs),
     "amlp": lambda **kwargs: aMLP(hidden_dim=16, attention_size=4, **SMALL, **kwargs),
     "relative": lambda **kwargs: BERT(num_heads=2, **SMALL, **kwargs),
-    "biases alone": lambda **kwargs: BERT(num_heads=2, content=False, **SMALL, **kwargs),
+    "only biases": lambda **kwargs: BERT(num_heads=2, content=False, **SMALL, **kwargs),
     "original": lambda **kwargs: BERT(
         num_heads=2, relative=False, segments=2, norm_placement="post", **SMALL, **kwargs
     ),
@@ -131,7 +130,7 @@ def test_a_longer_maximum_leaves_short_texts_unchanged(family):
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("head", [lambda m: m, lambda m: text_classifier(m, 3), span_classifier])
+@pytest.mark.parametrize("head", [lambda m: m, lambda m: text_classifier(m, 3)])
 def test_another_precision_leaves_the_logits_in_float32(head):
     mixed = adapt(head(FAMILIES["relative"]()), dtype="mixed_bfloat16")
     assert mixed.get_layer("block_0").compute_dtype == "bfloat16"
@@ -187,13 +186,11 @@ def test_models_learn_save_and_load(family, tmp_path):
 @pytest.mark.once  # which weights are shared, and their numbers
 def test_heads_share_the_encoder():
     model, ids = FAMILIES["original"](), texts()
-    classifier, finder = text_classifier(model, 3), span_classifier(model)
+    classifier = text_classifier(model, 3)
     assert to_numpy(classifier(ids)).shape == (3, 3)
-    assert to_numpy(finder(ids)).shape == (3, 2, 10)
     assert classifier.get_layer("block_1") is model.get_layer("block_1")
     assert encoder(classifier)[1] is encoder(model)[1]
     classifier.fit(ids, np.array([0, 1, 2]), verbose=0)
-    finder.fit(ids[:1], np.array([[0, 0]]), verbose=0)
 
 
 @pytest.mark.once
@@ -217,8 +214,6 @@ def test_perplexity_counts_tokens_and_not_batches():
 
 @pytest.mark.once
 def test_mistakes():
-    with refused("dropout", kind=TypeError):
-        build("gmlp_nano", dropuot=0.1)
     model = FAMILIES["gmlp"]()
     other = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)], name="other")
     for call, message in (

@@ -116,17 +116,6 @@ def test_model_without_published_names_is_refused():
             to_arrays(model)
 
 
-def test_queries_come_first_then_keys_then_values():
-    model = FAMILIES["vit"](**TINY)
-    arrays = random_arrays(model, "timm")
-    load_arrays(model, arrays)
-    attention = model.get_layer("block_1").attention
-    matrix = arrays["blocks.1.attn.qkv.weight"]  # (24, 8)
-    for i, name in enumerate(("query", "key", "value")):
-        kernel = to_numpy(getattr(attention, f"{name}_dense").kernel)  # (8, 2 heads, 4)
-        np.testing.assert_array_equal(kernel[:, 1, 2], matrix[8 * i + 4 + 2])
-
-
 QUERY, QKV = f"{ATTENTION}/query/kernel", "blocks.0.attn.qkv.weight"
 
 

@@ -50,16 +50,15 @@ def prefixed(arrays, prefix):
     return {f"{prefix}{name}": array for name, array in arrays.items()}
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_pytorch_files(tmp_path, dtype):
-    for wrapped in (
-        lambda t: t,
-        lambda t: {"model": t, "optimizer": {"lr": 0.1}},
-        lambda t: {"state_dict": {}, "state_dict_ema": t, "args": argparse.Namespace(lr=0.1)},
-        lambda t: prefixed(t, "module._orig_mod."),
-        lambda t: {"model_state_dict": prefixed(t, "_orig_mod.module."), "loss": 0.1},
+def test_pytorch_files(tmp_path):
+    plain = tensors()
+    for content in (
+        plain,
+        tensors(torch.bfloat16),
+        {"state_dict": {}, "state_dict_ema": plain, "args": argparse.Namespace(lr=0.1)},
+        {"model_state_dict": prefixed(plain, "_orig_mod.module."), "loss": 0.1},
     ):
-        assert same(save(tmp_path / "model.pth", wrapped(tensors(dtype))))
+        assert same(save(tmp_path / "model.pth", content))
 
 
 def test_suffixes_and_short_names(tmp_path):
@@ -73,14 +72,6 @@ def test_suffixes_and_short_names(tmp_path):
         ("downloads/resmlp/model.safetensors", "resmlp"),
     ):
         assert short_name(source) == name
-
-
-def test_other_files(tmp_path):
-    fails(tmp_path / "model.safetensors", "no such file")
-    (tmp_path / "model.onnx").write_bytes(b"x")
-    fails(tmp_path / "model.onnx", "unknown kind of file")
-    (tmp_path / "model.pth").write_text("<html>not found</html>")
-    fails(tmp_path / "model.pth", "damaged")
 
 
 @pytest.mark.parametrize("suffix", [".safetensors", ".pth", ".npz"])
@@ -116,9 +107,9 @@ def test_pickle_with_code_is_refused_and_not_run(tmp_path):
     assert not trap.exists()
 
 
-def test_what_is_no_state_dict(tmp_path):
-    for content in ({"epoch": 3}, [1, 2], {0: torch.ones(2)}):
-        fails(save(tmp_path / "model.pth", content), "expected a state dict")
+def test_other_files(tmp_path):
+    fails(tmp_path / "model.safetensors", "no such file")
+    fails(save(tmp_path / "model.pth", {"epoch": 3}), "expected a state dict")
 
 
 def test_weights_that_take_more_than_they_hold(tmp_path):
@@ -181,17 +172,14 @@ def test_config_is_read_in_both_forms(tmp_path):
 def test_config_that_says_nonsense(tmp_path):
     for config, message in (
         ("{", "damaged or not JSON"),
-        ([], r"not a config\.json of timm"),
         ({"pretrained_cfg": {"crop_mode": "squash"}}, "'squash'"),
-        ({"pretrained_cfg": {"input_size": [3, 32]}}, "not enough values"),
     ):
         fails(with_config(tmp_path, config), message, tmp_path / "config.json")
 
 
 def test_arguments_that_change_what_is_computed(tmp_path):
-    for arguments in ({"act_layer": "relu"}, {"norm_layer": "x"}, {"no_embed_class": True}):
-        (name,) = arguments
-        fails(with_config(tmp_path, {"model_args": arguments}), name, tmp_path / "config.json")
+    relu = with_config(tmp_path, {"model_args": {"act_layer": "relu"}})
+    fails(relu, "act_layer", tmp_path / "config.json")
     plain = {"act_layer": "gelu", "norm_layer": None, "drop_path_rate": 0.1, "depth": 12}
     found = read_config(tmp_path, {"global_pool": "token", "model_args": plain})
     assert found == PretrainedConfig(pool="token")

