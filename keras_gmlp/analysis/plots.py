@@ -66,14 +66,9 @@ def draw_attention(model, image, path, title=""):
     Raises:
         NotApplicableError: If the model has no attention.
     """
-    maps = attention_maps(model, image)
-    figure, cells = plotting.grid(1 + len(maps), COLUMNS, title, cell=(2.4, 2.4))
-    plotting.draw_image(cells[0], image, "the image", fontsize=9)
-    for ax, (name, attention) in zip(cells[1:], maps.items(), strict=True):
-        shown = _lay_over(ax, image, attention * attention.size, cmap="inferno", vmin=0)
-        ax.set_title(name, fontsize=9)
-        figure.colorbar(shown, ax=ax, shrink=0.8, label="attention relative to uniform")
-    plotting.save(figure, path)
+    maps = {name: values * values.size for name, values in attention_maps(model, image).items()}
+    colours = {"cmap": "inferno", "vmin": 0, "vmax": max(map(np.max, maps.values()))}
+    _draw_maps(image, maps.items(), path, title, colours, "attention relative to uniform")
 
 
 def draw_class_maps(model, image, classes, captions, path, title=""):
@@ -90,20 +85,14 @@ def draw_class_maps(model, image, classes, captions, path, title=""):
     """
     maps = class_maps(model, image, classes)
     limit = np.abs(maps).max() or 1.0
-    figure, (first, *others) = plotting.grid(1 + len(maps), 1 + len(maps), title, (2.4, 2.4))
-    plotting.draw_image(first, image, "the image", fontsize=9)
-    for ax, text, values in zip(others, captions, maps, strict=True):
-        shown = _lay_over(ax, image, values, cmap="RdBu", vmin=-limit, vmax=limit)
-        ax.set_title(text, fontsize=9, parse_math=False)
+    colours = {"cmap": "RdBu", "vmin": -limit, "vmax": limit}
     kind = "exact" if has_exact_maps(model) else "by the gradient"
-    figure.colorbar(shown, ax=others, shrink=0.8, label=f"part of the logit, {kind}")
-    plotting.save(figure, path)
+    maps = list(zip(captions, maps, strict=True))
+    _draw_maps(image, maps, path, title, colours, f"part of the logit, {kind}")
 
 
 def draw_distance_filters(model, path, reach=24):
     """Draws the weight that each gate gives to a token by its distance (gMLP, figure 4)."""
-    if reach < 1:
-        raise ValueError(f"reach must be at least 1; received {reach}.")
     filters, shares = distance_filters(model), distance_shares(model)
     figure, cells = plotting.grid(
         len(filters), COLUMNS, "spatial weight by relative position", (2.3, 1.7), ticks=True
@@ -137,12 +126,18 @@ def draw_token_attention(model, tokenizer, text, path):
     plotting.save(figure, path)
 
 
-def _lay_over(ax, image, values, **colours):
-    """Draws values on a grid over the image in grey; returns what a colour bar takes."""
+def _draw_maps(image, maps, path, title, colours, label):
+    """Draws an image, then values on a grid over it in grey, given as pairs of a text and these."""
     height, width = image.shape[:2]
-    ax.imshow(image.mean(axis=-1), cmap="gray", vmin=0, vmax=255)
     extent = (-0.5, width - 0.5, height - 0.5, -0.5)
-    return ax.imshow(values, alpha=0.6, extent=extent, **colours)
+    figure, (first, *others) = plotting.grid(1 + len(maps), COLUMNS, title, cell=(2.4, 2.4))
+    plotting.draw_image(first, image, "the image", fontsize=9)
+    for ax, (text, values) in zip(others, maps, strict=True):
+        ax.imshow(image.mean(axis=-1), cmap="gray", vmin=0, vmax=255)
+        shown = ax.imshow(values, alpha=0.6, extent=extent, **colours)
+        ax.set_title(text, fontsize=9, parse_math=False)
+    figure.colorbar(shown, ax=others, shrink=0.8, label=label)
+    plotting.save(figure, path)
 
 
 def _choose_filters(filters, rows, width, count, over_image):

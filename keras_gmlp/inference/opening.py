@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.models.saved import damaged_error, load_model, require_inputs
+from keras_gmlp.models.saved import damaged_error, load_model
 from keras_gmlp.tasks.registry import TEXT_TASKS, find_task
 from keras_gmlp.utils.card import from_members, read_card, require_undamaged
 from keras_gmlp.utils.environment import require
@@ -166,7 +166,6 @@ def open_keras(model, path=None, card=None):
     import keras
 
     path = Path(model.name) if path is None else path
-    require_inputs(model, path)
     # Keras casts between its floats.
     inputs, outputs = (
         {t.name: (tuple(t.shape), "float32" if "float" in t.dtype else t.dtype) for t in tensors}

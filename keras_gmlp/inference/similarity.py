@@ -8,7 +8,7 @@ import numpy as np
 
 from keras_gmlp.data.text.tokenizer import encode_rows
 from keras_gmlp.inference.opening import FEATURES_SIGNATURE, open_keras
-from keras_gmlp.models.saved import require_finite
+from keras_gmlp.models.saved import require_numbers
 from keras_gmlp.tasks.text_model import TextModel
 from keras_gmlp.utils.parsers import open_interpreter
 from keras_gmlp.utils.progress import map_in_threads
@@ -89,7 +89,7 @@ def embed(model, samples, report=None):
         if len(rows) == TOGETHER or index + 1 == len(samples):
             vectors.append(run(np.array(rows)))
             rows = []
-    vectors = require_finite(np.concatenate(vectors), model.path, "features")
+    vectors = require_numbers(np.concatenate(vectors), model.path, "features")
     vectors[[*errors]] = 0
     for error in errors.values():
         report(error)

@@ -87,7 +87,7 @@ class RelativeAttention(TokenLayer):
     Args:
         num_heads: Attention heads; they share the channels equally.
         content: Whether scores depend on the tokens. If `False`, there are no queries and keys, and
-            each head mixes the tokens by the softmax of its biases alone.
+            each head mixes the tokens by the softmax of only its biases.
         kernel_initializer: Initializer of the dense layers.
         buckets, max_distance, max_tokens: See `RelativePositionBias`.
 

@@ -14,7 +14,7 @@ class SpatialProjection(TokenLayer):
 
     The channels are split into `heads` groups. Output token i of head h is
     `sum_j W[h, i, j] x_j + b[h, i]`. With `toeplitz=True` the weights depend on the offset between
-    two tokens alone, so that a pattern means the same at each place:
+    two tokens only, so that a pattern means the same at each place:
 
     - a sequence: `W[h, i, j] = w[h, i - j]`, with 2n - 1 weights per head,
     - a grid of rows y and columns x: `W[h, i, j] = w[h, y_i - y_j, x_i - x_j]`, with
@@ -24,7 +24,7 @@ class SpatialProjection(TokenLayer):
 
     Args:
         heads: Groups of channels with their own matrix; they must divide the channels.
-        toeplitz: Whether weights depend on the offset alone.
+        toeplitz: Whether weights depend only on the offset.
         grid: Shape of the token grid, stored row by row, for `toeplitz=True`: `(rows, columns)`.
             Defaults to a sequence, `(tokens,)`.
         max_tokens: Number of tokens that W and b cover, for inputs of any length up to it: n tokens

@@ -1,6 +1,4 @@
-"""Parts that all classifiers share: checks of sizes, the head, compiling."""
-
-import inspect
+"""Parts that all classifiers share: pixels, the head, compiling, pooling."""
 
 import keras
 import numpy as np
@@ -10,28 +8,11 @@ from keras_gmlp.layers import AttentionPooling
 from keras_gmlp.layers.block import Dense
 from keras_gmlp.objectives.losses import CrossEntropy
 from keras_gmlp.objectives.metrics import Accuracy
-from keras_gmlp.utils.errors import find_near, is_whole, require_one_of
-
-BACKENDS = ("tensorflow", "jax", "torch")  # others ignore what a block has for one, or lack `fit`
-
-# Arguments of timm, torchvision and Keras, and what they are called here.
-SYNONYMS = {
-    "num_classes": "classes",
-    "image_size": "input_shape",
-    "img_size": "input_shape",
-    "input_tensor": "input_shape",
-    "in_chans": "input_shape",
-    "pretrained": "weights of keras_gmlp.build",
-    "embed_dim": "dim",
-    "num_layers": "depth",
-    "drop_rate": "dropout",
-    "drop_path_rate": "stochastic_depth",
-}
+from keras_gmlp.utils.errors import require_one_of
 
 
-def require_settings():
-    """Raises a `ValueError` for a backend that is not tested, or for `"channels_first"`."""
-    require_one_of("the backend of Keras", keras.backend.backend(), BACKENDS)
+def require_channels_last():
+    """Raises a `ValueError` for `"channels_first"`."""
     if keras.config.image_data_format() != "channels_last":
         raise ValueError(
             "keras_gmlp takes images of shape (height, width, channels); received image data "
@@ -41,14 +22,8 @@ def require_settings():
 
 def pixels(input_shape, mean, std):
     """Returns the input of a model and the pixels, scaled and normalized."""
-    require_settings()
+    require_channels_last()
     channels = input_shape[-1]
-    for value in (mean, std):
-        if np.ndim(value) and len(value) != channels:
-            raise ValueError(
-                f"mean and std must be one number or one for each of {channels} channels; "
-                f"received {value}."
-            )
     means, stds = (np.broadcast_to(value, channels).tolist() for value in (mean, std))
     if not all(s > 0 for s in stds):
         raise ValueError(f"std must be above 0; received {std}.")
@@ -81,32 +56,6 @@ def compiled(model):
         metrics=[Accuracy()],
     )
     return model
-
-
-def require_known(family, shell, arguments):
-    """Raises a `TypeError` for arguments that neither a family nor the function for all has."""
-    known = [n for n in inspect.signature(shell).parameters if not n.startswith("block")]
-    unknown = sorted(set(arguments) - set(known))
-    if not unknown:
-        return
-    known = list(dict.fromkeys([*inspect.signature(family).parameters, *known]))
-    near = [SYNONYMS.get(n) or "".join(find_near(n, known)) for n in unknown]
-    hint = " or ".join(filter(None, near)) or "one of " + ", ".join(known)
-    raise TypeError(
-        f"{family.__name__} has no argument {', '.join(map(repr, unknown))}; did you mean {hint}?"
-    )
-
-
-def check_sizes(**sizes):
-    """Raises a `ValueError` if a size or an entry of a shape is not a positive integer."""
-    for name, value in sizes.items():
-        is_shape = name == "input_shape" and isinstance(value, tuple | list)
-        if name == "input_shape" and not (is_shape and len(value) == 3):
-            raise ValueError(f"input_shape must be (height, width, channels); received {value}.")
-        for size in value if is_shape else [value]:
-            if not is_whole(size):
-                expected = "positive integers" if is_shape else "a positive integer"
-                raise ValueError(f"{name} must be {expected}; received {value!r}.")
 
 
 def pool_tokens(pooling):

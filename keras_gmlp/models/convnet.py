@@ -7,7 +7,6 @@ from keras import layers, ops
 from keras_gmlp.layers.whitening import WhiteningConvolution
 from keras_gmlp.models.common import (
     batch_norm,
-    check_sizes,
     classifier,
     convolution,
     head,
@@ -48,8 +47,8 @@ def ConvNet(
         a top it is not compiled.
 
     Raises:
-        ValueError: If a size is out of its range, the image is too small for the groups, or Keras
-            is set to `"channels_first"`.
+        ValueError: If the image is too small for the groups, or Keras is set to
+            `"channels_first"`.
 
     Example:
         >>> ConvNet().output_shape
@@ -57,9 +56,6 @@ def ConvNet(
 
     Reference: "94% on CIFAR-10 in 3.29 Seconds on a Single GPU", https://arxiv.org/abs/2404.00498.
     """
-    if not isinstance(widths, tuple | list) or not widths:
-        raise ValueError(f"widths must be channels of each group, a tuple; received {widths!r}.")
-    check_sizes(depth=depth, input_shape=input_shape)
     smallest = 2 ** len(widths) + 1
     if min(input_shape[:2]) < smallest:
         raise ValueError(

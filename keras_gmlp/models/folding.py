@@ -64,7 +64,7 @@ def to_dense(model, length=None):
     Args:
         model: A built `keras.Model`.
         length: For a language model or its kin: the number of tokens in each text, padding
-            included. The copy takes this number alone, and its gates with one matrix become dense
+            included. The copy takes only this number, and its gates with one matrix become dense
             layers. Defaults to the lengths that the model takes.
 
     Returns:

@@ -14,14 +14,7 @@ from keras_gmlp.layers import (
     ResidualStem,
     ZoomedViews,
 )
-from keras_gmlp.models.common import (
-    check_sizes,
-    classifier,
-    head,
-    pixels,
-    pool_tokens,
-    require_known,
-)
+from keras_gmlp.models.common import classifier, head, pixels, pool_tokens
 from keras_gmlp.utils.errors import require_one_of
 
 STEMS = {"patches": PatchEmbedding, "convolutions": ConvolutionalStem, "residual": ResidualStem}
@@ -106,7 +99,7 @@ def image_classifier(
         Without a top it is not compiled.
 
     Raises:
-        ValueError: If a size is out of its range, the patch size does not divide the image, or
+        ValueError: If the patch size does not divide the image, arguments exclude each other, or
             Keras is set to `"channels_first"`.
 
     Example:
@@ -116,7 +109,6 @@ def image_classifier(
         >>> model.output_shape
         (None, 10)
     """
-    check_sizes(depth=depth, patch_size=patch_size, input_shape=input_shape)
     require_one_of("stem", stem, STEMS)
     require_one_of("pooling", pooling, (None, "avg", "mean", "max", "attention"))
     if distillation_token and not class_token:
@@ -156,9 +148,3 @@ def image_classifier(
             x = AverageViews(len(zooms), dtype="float32", name="average_views")(x)
         logits = head(classes)(x)
     return classifier(inputs, logits, classifier_activation, name)
-
-
-def family_classifier(family, block, block_arguments, dim, depth, name, others):
-    """Calls `image_classifier`; an unknown argument is reported in the name of the family."""
-    require_known(family, image_classifier, others)
-    return image_classifier(block, block_arguments, dim=dim, depth=depth, name=name, **others)

@@ -12,8 +12,7 @@ from keras_gmlp.layers import (
     TransformerBlock,
 )
 from keras_gmlp.layers.zoomed_views import view_share, view_size
-from keras_gmlp.models.common import check_sizes
-from keras_gmlp.models.image_classifier import family_classifier
+from keras_gmlp.models.image_classifier import image_classifier
 
 
 def gMLP(
@@ -38,7 +37,7 @@ def gMLP(
         attention_size: Head size of the tiny attention; 0 for none.
         dropout: Rate, in [0, 1), on the output of each branch of a block.
         heads: Groups of channels with their own matrix over tokens.
-        toeplitz: Whether the entries of that matrix depend on the offset between two tokens alone,
+        toeplitz: Whether the entries of that matrix depend only on the offset between two tokens,
             as in the paper's language models. This form learns more from small data sets; see
             `layers.SpatialProjection`.
         name: Name of the model.
@@ -62,8 +61,7 @@ def gMLP(
         "toeplitz": toeplitz,
         "grid": _grid(**kwargs) if toeplitz else None,
     }
-    family = aMLP if attention_size else gMLP
-    return family_classifier(family, GMLPBlock, arguments, dim, depth, name, kwargs)
+    return image_classifier(GMLPBlock, arguments, dim=dim, depth=depth, name=name, **kwargs)
 
 
 def aMLP(dim=256, depth=24, hidden_dim=1536, attention_size=64, name="amlp", **kwargs):
@@ -108,7 +106,7 @@ def MLPMixer(
     units = max(1, dim // 2) if token_hidden_dim is None else token_hidden_dim
     channels = 4 * dim if channel_hidden_dim is None else channel_hidden_dim
     arguments = {"token_hidden_dim": units, "hidden_dim": channels, "dropout": dropout}
-    return family_classifier(MLPMixer, MixerBlock, arguments, dim, depth, name, kwargs)
+    return image_classifier(MixerBlock, arguments, dim=dim, depth=depth, name=name, **kwargs)
 
 
 def ResMLP(dim=384, depth=12, mlp_ratio=4, layer_scale=0.1, dropout=0.0, name="resmlp", **kwargs):
@@ -131,7 +129,7 @@ def ResMLP(dim=384, depth=12, mlp_ratio=4, layer_scale=0.1, dropout=0.0, name="r
     hidden = int(dim * mlp_ratio)
     arguments = {"hidden_dim": hidden, "layer_scale": layer_scale, "dropout": dropout}
     kwargs = {"norm": Affine, **kwargs}
-    return family_classifier(ResMLP, ResMLPBlock, arguments, dim, depth, name, kwargs)
+    return image_classifier(ResMLPBlock, arguments, dim=dim, depth=depth, name=name, **kwargs)
 
 
 def EAMLP(
@@ -167,7 +165,9 @@ def EAMLP(
         "dropout": dropout,
     }
     kwargs = {"stem": "convolutions", "class_token": True, "position_embedding": True, **kwargs}
-    return family_classifier(EAMLP, ExternalAttentionBlock, arguments, dim, depth, name, kwargs)
+    return image_classifier(
+        ExternalAttentionBlock, arguments, dim=dim, depth=depth, name=name, **kwargs
+    )
 
 
 def FeedForwardOnly(
@@ -193,7 +193,7 @@ def FeedForwardOnly(
         token_hidden_dim = 4 * (tokens + kwargs.get("distillation_token", False))
     hidden, block = int(dim * mlp_ratio), FeedForwardOnlyBlock
     arguments = {"token_hidden_dim": token_hidden_dim, "hidden_dim": hidden, "dropout": dropout}
-    return family_classifier(FeedForwardOnly, block, arguments, dim, depth, name, kwargs)
+    return image_classifier(block, arguments, dim=dim, depth=depth, name=name, **kwargs)
 
 
 def ViT(
@@ -220,11 +220,10 @@ def ViT(
     hidden = int(dim * mlp_ratio)
     arguments = {"num_heads": num_heads, "hidden_dim": hidden, "dropout": dropout}
     kwargs = {"class_token": class_token, "position_embedding": True, **kwargs}
-    return family_classifier(ViT, TransformerBlock, arguments, dim, depth, name, kwargs)
+    return image_classifier(TransformerBlock, arguments, dim=dim, depth=depth, name=name, **kwargs)
 
 
 def _grid(input_shape=(224, 224, 3), patch_size=16, zooms=None, **_):
     """Returns the rows and columns of tokens; the defaults are those of `image_classifier`."""
-    check_sizes(input_shape=input_shape, patch_size=patch_size)
     height, width = view_size(*input_shape[:2], view_share(zooms))
     return height // patch_size, width // patch_size

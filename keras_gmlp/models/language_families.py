@@ -3,7 +3,6 @@
 import keras
 
 from keras_gmlp.layers import GMLPBlock, TransformerBlock
-from keras_gmlp.models.common import require_known
 from keras_gmlp.models.language_model import language_model
 
 
@@ -27,7 +26,7 @@ def gMLP(
         hidden_dim: Channels inside a block, the paper's d_ffn.
         gating: See `layers.SpatialGatingUnit`; `"none"` for blocks that do not mix tokens.
         attention_size: Head size of the tiny attention; 0 for none.
-        toeplitz: Whether the weight between two tokens depends on their distance alone, as in all
+        toeplitz: Whether the weight between two tokens depends only on their distance, as in all
             language models of the paper.
         heads: Groups of channels with their own matrix over tokens.
         name: Name of the model.
@@ -41,7 +40,6 @@ def gMLP(
         >>> model.output_shape
         (None, None, 1000)
     """
-    require_known(aMLP if attention_size else gMLP, language_model, kwargs)
     arguments = {
         "hidden_dim": hidden_dim,
         "gating": gating,
@@ -96,7 +94,7 @@ def BERT(
         mlp_ratio: Hidden channels of the feed-forward network relative to `dim`.
         relative: Whether attention has learned biases for the distance of two tokens, as in T5;
             otherwise each position has a learned vector, as in the original.
-        content: Whether attention depends on the tokens; `False` leaves the biases alone.
+        content: Whether attention depends on the tokens; `False` leaves only the biases.
         name: Name of the model.
         **kwargs: Further arguments of `language_model`. `norm_placement="post"`, `segments=2`,
             `relative=False` and `epsilon=1e-12` give the original.
@@ -112,7 +110,6 @@ def BERT(
         >>> BERT(1000, dim=64, depth=2, num_heads=2).output_shape
         (None, None, 1000)
     """
-    require_known(BERT, language_model, kwargs)
     arguments = {
         "num_heads": num_heads,
         "hidden_dim": round(mlp_ratio * dim),

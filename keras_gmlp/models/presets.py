@@ -9,9 +9,8 @@ a number are language models.
 
 import fnmatch
 import importlib
-import inspect
 
-from keras_gmlp.utils.errors import find_near
+from keras_gmlp.utils.errors import did_you_mean
 
 
 class Family:
@@ -41,6 +40,7 @@ _224 = {"input_shape": (224, 224, 3), "patch_size": 16, "classes": 1000}
 _32 = {"input_shape": (32, 32, 3), "patch_size": 4, "classes": 10}
 _PHOTO = {"input_shape": (64, 64, 3), "patch_size": 8, "classes": 200}
 _CONV = {**_32, "stem": "convolutions"}
+_WITHOUT_PATCHES = {"input_shape": (32, 32, 3), "classes": 10}
 _IMAGENET = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
 
 _GMLP = {"depth": 30, **_224}
@@ -106,15 +106,7 @@ IMAGE_PRESETS = {
         FeedForwardOnly,
         {"dim": 128, "depth": 5, "token_hidden_dim": 260, "mlp_ratio": 3.4375, **_CONV},
     ),
-    "gmlp_residual_n4_32": (
-        gMLP,
-        {
-            **_CONV_N4,
-            "hidden_dim": 352,
-            "depth": 6,
-            "stem": "residual",
-        },
-    ),
+    "gmlp_residual_n4_32": (gMLP, {**_CONV_N4, "hidden_dim": 352, "depth": 6, "stem": "residual"}),
     # Four times as many tokens as gmlp_conv_n4_32, with fewer channels.
     "gmlp_conv_n2_32": (gMLP, {**_CONV_N4, "dim": 128, "hidden_dim": 512, "patch_size": 2}),
     "gmlp_conv_ti2_32": (gMLP, {"depth": 12, **_CONV_TI2}),
@@ -122,17 +114,11 @@ IMAGE_PRESETS = {
     "gmlp_photo_64": (gMLP, {**_CONV_TI2, "depth": 8, "pooling": "attention", **_PHOTO}),
     "amlp_conv_ti2_32": (aMLP, {"depth": 11, "attention_size": 64, **_CONV_TI2}),
     "vit_conv_ti2_32": (ViT, {**_VIT_TI4, **_POOLED, **_CONV, "patch_size": 2}),
-    "resnet_56_32": (ResNet, {"depth": 56, "input_shape": (32, 32, 3), "classes": 10}),
+    "resnet_56_32": (ResNet, {"depth": 56, **_WITHOUT_PATCHES}),
     # Wide, as in https://arxiv.org/abs/1605.07146: six times the channels.
-    "resnet_20x6_32": (
-        ResNet,
-        {"depth": 20, "width": 96, "input_shape": (32, 32, 3), "classes": 10},
-    ),
-    "convnet_8_32": (ConvNet, {"input_shape": (32, 32, 3), "classes": 10}),
-    "convnet_11_32": (
-        ConvNet,
-        {"widths": (128, 384, 512), "depth": 3, "input_shape": (32, 32, 3), "classes": 10},
-    ),
+    "resnet_20x6_32": (ResNet, {"depth": 20, "width": 96, **_WITHOUT_PATCHES}),
+    "convnet_8_32": (ConvNet, _WITHOUT_PATCHES),
+    "convnet_11_32": (ConvNet, {"widths": (128, 384, 512), "depth": 3, **_WITHOUT_PATCHES}),
     "gmlp_ti4_32": (gMLP, {"dim": 256, "depth": 10, "hidden_dim": 1024, **_32}),
     "amlp_ti4_32": (aMLP, {"dim": 256, "depth": 8, "hidden_dim": 1024, **_32}),
     "vit_ti4_32": (ViT, _VIT_TI4),
@@ -186,13 +172,8 @@ PRESETS = {**IMAGE_PRESETS, **TEXT_PRESETS}
 def lookup(preset, table=IMAGE_PRESETS):
     """Returns the function that builds a preset's model, and a dict of its arguments."""
     if preset not in table:
-        near = find_near(preset, table, most=3)
-        hint = f"Expected one of: {', '.join(table)}."
-        if near:
-            pattern = f"{near[0].partition('_')[0]}*"
-            names = " or ".join(map(repr, near))
-            hint = f'Did you mean {names}? keras_gmlp.list_presets("{pattern}") lists more.'
-        raise ValueError(f"Unknown preset {preset!r}. {hint}")
+        near = did_you_mean(preset, table, most=3)
+        raise ValueError(f"unknown preset {preset!r}.{near} keras_gmlp.list_presets() lists all.")
     return table[preset]
 
 
@@ -235,14 +216,9 @@ def build(preset, tokenizer=None, **overrides):
         2871156
     """
     family, arguments = lookup(preset, PRESETS)
-    function = inspect.unwrap(family)
     if tokenizer is not None:
         words = {"vocabulary_size": tokenizer.size, "separator": tokenizer.sep_id}
         overrides = {**words, **overrides}
     if not overrides.get("include_top", True):  # the preset's pooling belongs to its head
         arguments = {key: value for key, value in arguments.items() if key != "pooling"}
-    if "kwargs" not in inspect.signature(function).parameters:  # otherwise the family checks them
-        from keras_gmlp.models.common import require_known
-
-        require_known(function, function, overrides)
-    return function(**{**arguments, "name": preset, **overrides})
+    return family(**{**arguments, "name": preset, **overrides})

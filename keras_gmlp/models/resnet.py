@@ -5,7 +5,6 @@ from keras import layers, ops
 
 from keras_gmlp.models.common import (
     batch_norm,
-    check_sizes,
     classifier,
     convolution,
     head,
@@ -52,8 +51,7 @@ def ResNet(
         a top it is not compiled.
 
     Raises:
-        ValueError: If the depth is not 6n + 2, a size is out of its range, or Keras is set to
-            `"channels_first"`.
+        ValueError: If the depth is not 6n + 2, or Keras is set to `"channels_first"`.
 
     Example:
         >>> ResNet(20).output_shape
@@ -61,7 +59,6 @@ def ResNet(
 
     Reference: "Deep Residual Learning", https://arxiv.org/abs/1512.03385, section 4.2, option A.
     """
-    check_sizes(depth=depth, input_shape=input_shape)
     if depth < 8 or (depth - 2) % 6:
         raise ValueError(f"depth must be 6n + 2: 20, 32, 44, 56, 110; received {depth}.")
     own = {"dtype": dtype}

@@ -24,8 +24,8 @@ def load_model(path, compile=True):  # noqa: A002 (Keras' name)
 
     Raises:
         ValueError: If the file does not exist, is damaged, holds no model or unpacks to more than
-            its size, if the backend of Keras is not installed, or if Keras is set to
-            `"channels_first"`. One line.
+            its size, or if Keras is set to `"channels_first"`. One line.
+        ImportError: If Keras or its backend is not installed.
         MemoryError: If the model does not fit in memory. One line.
 
     Example:
@@ -34,18 +34,12 @@ def load_model(path, compile=True):  # noqa: A002 (Keras' name)
         (None, 10)
     """
     path, _ = find_model(path, ("keras",))
-    try:
-        import keras  # registers the classes of this package
+    import keras  # registers the classes of this package
 
-        from keras_gmlp.models.common import require_settings
-        from keras_gmlp.objectives.optimizers import OPTIMIZERS
-    except ImportError as error:
-        raise ValueError(
-            f"{path}: a .keras file requires Keras and its backend ({error}); install one, such as "
-            "pip install -e '.[torch]', or give the .tflite file."
-        ) from None
+    from keras_gmlp.models.common import require_channels_last
+    from keras_gmlp.objectives.optimizers import OPTIMIZERS
 
-    require_settings()
+    require_channels_last()
     if not zipfile.is_zipfile(path):  # Keras would report a missing file
         raise damaged_error(path, "not a zip archive, which a .keras file is")
     try:
@@ -54,30 +48,16 @@ def load_model(path, compile=True):  # noqa: A002 (Keras' name)
         model = keras.saving.load_model(path, OPTIMIZERS, compile=compile)
     except Exception as error:  # each file reader raises errors of other classes
         raise damaged_error(path, error) from None
-    if not isinstance(model, keras.Model):
+    if not getattr(model, "inputs", None):  # a layer, a subclass of Model, or not built
         raise ValueError(
-            f"{path}: holds a {type(model).__name__}; expected a model, as model.save writes it."
+            f"{path}: holds a {type(model).__name__}; expected a functional model or a built "
+            "Sequential one."
         )
     model.jit_compile = None  # as this backend does, not the one that saved the file
     return model
 
 
-def require_inputs(model, path):
-    """Raises a `ValueError` if a `keras.Model` has no fixed inputs: a subclass, or not built."""
-    if not getattr(model, "inputs", None):
-        raise ValueError(
-            f"{path}: a {type(model).__name__} without fixed inputs; expected a functional model "
-            "or a built Sequential one."
-        )
-
-
-def require_numbers(logits, path):
-    """Returns logits `(..., classes)`, some of which may be -inf."""
-    require_finite(logits.max(axis=-1), path, "logits")
-    return logits
-
-
-def require_finite(values, path, what):
+def require_numbers(values, path, what="logits"):
     """Returns an array; raises a `ValueError` if a value is NaN or infinite."""
     if np.isfinite(values).all():
         return values

@@ -83,7 +83,7 @@ def features(model):
         raise ValueError(
             f"{model.name}: no layer named head; expected an image classifier of keras_gmlp."
         )
-    # In the order of the heads' tokens; under mixed precision a token is no float32 yet.
+    # In the order of the heads' tokens; under mixed precision a token is not in float32 yet.
     vectors = [layers.Identity(dtype="float32")(head.input) for head in heads]
     joined = layers.Concatenate(name="features")(vectors) if len(vectors) > 1 else vectors[0]
     return keras.Model(model.input, joined, name="features")

@@ -6,7 +6,7 @@ from keras import ops
 
 
 def as_rows(y_true, y_pred, label_smoothing=0.0):
-    """Converts labels to smoothed rows of probabilities: NaN for an index that is no class."""
+    """Converts labels to smoothed rows of probabilities: NaN for an index that is not a class."""
     # MixUp and CutMix turn labels into rows, while validation data keep indices: `fit` uses both.
     classes = y_pred.shape[-1]
     width = y_true.shape[-1] if len(y_true.shape) == len(y_pred.shape) else 1

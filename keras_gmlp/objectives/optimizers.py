@@ -159,7 +159,7 @@ NO_DECAY = [r"(^|/)(bias|gamma|beta|alpha|token|embedding|offsets|position_bias)
 
 
 def make_optimizer(recipe, total_steps):
-    """Returns a recipe's optimizer: warm-up and cosine, decay of kernels alone, averaging."""
+    """Returns a recipe's optimizer: warm-up and cosine, decay of kernels only, averaging."""
     warmup_steps = max(1, round(recipe.warmup * total_steps))
     schedule = keras.optimizers.schedules.CosineDecay(
         0.0,
@@ -177,7 +177,7 @@ def make_optimizer(recipe, total_steps):
     if recipe.optimizer == "muon":
         optimizer = MatrixMuon(
             # AdamW updates the first and the last layer and the tokens, as Muon's authors advise,
-            # biases (those of attention have two axes) and offsets, which are no matrices. A
+            # biases (those of attention have two axes) and offsets, which are not matrices. A
             # residual stem has further convolutions after the first layer.
             exclude_layers=[
                 "^stem(?!/(residual|halve_[1-9]))",

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 
 from keras_gmlp.data.images.samples import resize_images
-from keras_gmlp.models.saved import require_finite
+from keras_gmlp.models.saved import require_numbers
 from keras_gmlp.models.structure import features, find_zooms
 from keras_gmlp.tasks.scores import rank_classes
 from keras_gmlp.utils.environment import accelerators, require
@@ -56,7 +56,7 @@ def read_features(model, split, views):
             vectors.append(np.stack(seen)[:, : len(images)].astype("float32"))
             labels.append(truth)
             progress.show(sum(map(len, labels)))
-    vectors = require_finite(np.concatenate(vectors, axis=1), model.name, "features")
+    vectors = require_numbers(np.concatenate(vectors, axis=1), model.name, "features")
     return vectors, np.concatenate(labels)
 
 

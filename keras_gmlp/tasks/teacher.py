@@ -13,7 +13,7 @@ soft answers, DeiT (https://arxiv.org/abs/2012.12877) for hard ones and for the 
 import keras
 from keras import ops
 
-from keras_gmlp.models.saved import load_model, require_inputs
+from keras_gmlp.models.saved import load_model
 from keras_gmlp.models.structure import features
 
 TOKEN_HEAD = "head_distillation"  # of a ViT with a distillation token
@@ -22,7 +22,6 @@ TOKEN_HEAD = "head_distillation"  # of a ViT with a distillation token
 def load_teacher(source, model, logits=True):
     """Loads a teacher as a `keras.Model` from the images of a batch to `[logits, features]`."""
     opened = load_model(source, compile=False)
-    require_inputs(opened, source)
     teacher = keras.Model(opened.input, [opened.output, features(opened).output])
     given = [("channels", model.input_shape[-1], teacher.input_shape[-1])]
     if logits:

@@ -83,8 +83,6 @@ def test_pictures(tmp_path, saved_figures):
     names = [label.get_text() for label in saved_figures[-1].axes[0].get_yticklabels()]
     assert names[0] == "[CLS]"
     assert "".join(names[1:-1]).replace("##", "") == "wholivesinrome?"
-    with pytest.raises(ValueError, match="reach must be at least 1; received 0"):
-        draw_distance_filters(model, tmp_path / "filters.png", reach=0)
 
 
 def test_program_draws_a_text_model(tmp_path, app):

@@ -173,7 +173,7 @@ def test_models_that_are_no_image_classifiers(tmp_path):
     row, dense = keras.Input((4,)), keras.layers.Dense(2)
     for model, reason in (
         (keras.Model(row, dense(row)), "not an image classifier"),
-        (keras.Sequential([keras.layers.Dense(2)]), "fixed inputs"),
+        (keras.Sequential([keras.layers.Dense(2)]), "holds a Sequential"),
         (
             keras_gmlp.gMLP(4, 1, hidden_dim=8, classifier_activation="softmax", **shape),
             "logits",

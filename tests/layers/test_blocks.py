@@ -135,12 +135,6 @@ def test_class_token_starts_at_zero_and_is_no_padding():
     np.testing.assert_array_equal(mask, [[True, True, False], [True, True, True]])
 
 
-def test_hidden_sizes_of_a_mixer_are_not_swapped():
-    layer, _ = built("mixer", tokens(8, 5, 6))
-    assert layer.token_mlp.expand.kernel.shape == (5, 7)
-    assert layer.expand.kernel.shape == (6, 14)
-
-
 # At unit scale an epsilon of 1e-5 and one of 1e-6 agree to five digits; at 0.003 they do not.
 @every_block
 def test_numbers_and_padding(name):
@@ -160,14 +154,6 @@ def test_numbers_and_padding_of_post_norm(name):
     expected = reference(inputs, weights)
     np.testing.assert_allclose(to_numpy(layer(inputs)), expected, rtol=1e-4, atol=1e-5)
     check_padding(layer, inputs, weights, reference)
-
-
-@pytest.mark.once
-def test_epsilon_reaches_the_norms_of_the_block():
-    for name in ("gmlp split", "mixer"):
-        layer = make(name, epsilon=1e-12)
-        norms = [layer.norm] if name == "gmlp split" else [layer.norm1, layer.norm2]
-        assert [norm.epsilon for norm in norms] == [1e-12] * len(norms)
 
 
 @pytest.mark.once

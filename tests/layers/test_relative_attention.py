@@ -67,7 +67,7 @@ def test_buckets_equal_those_of_t5():
 
 
 @pytest.mark.once
-def test_biases_depend_on_the_offset_alone():
+def test_biases_depend_only_on_the_offset():
     layer = RelativePositionBias(3)
     inputs = draw(2, 200, 4)
     layer.build(inputs.shape)

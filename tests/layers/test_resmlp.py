@@ -1,7 +1,7 @@
 import keras
 import numpy as np
 import pytest
-from check_layer import draw, redraw_weights, to_numpy
+from check_layer import redraw_weights, to_numpy
 
 from keras_gmlp import ResMLP, fold, gMLP, image_classifier
 from keras_gmlp.layers import Affine, FoldedResMLPBlock, LayerScale, ResMLPBlock
@@ -18,13 +18,6 @@ def test_affine_and_layer_scale_by_hand():
     affine.alpha.assign([2, 3])
     affine.beta.assign([0.5, -1])
     np.testing.assert_array_equal(to_numpy(affine(inputs)), [[[2.5, -7], [6.5, 11]]])
-
-
-@pytest.mark.once
-def test_block_starts_close_to_the_identity():
-    layer = ResMLPBlock(14, layer_scale=1e-5)
-    inputs = draw(8, 5, 6)
-    np.testing.assert_allclose(to_numpy(layer(inputs)), inputs, atol=1e-3)
 
 
 @pytest.mark.once

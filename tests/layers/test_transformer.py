@@ -25,7 +25,7 @@ def fused(tokens):
 
 
 @pytest.mark.parametrize("tokens", [4, 5, None])
-def test_attention_is_fused_in_jax_for_an_even_number_of_tokens_alone(tokens, fusion):
+def test_attention_is_fused_in_jax_only_for_an_even_number_of_tokens(tokens, fusion):
     off = keras.backend.backend() == "jax" and tokens != 4
     assert fused(tokens) is (False if off else None)
     assert fusion == (["disable", "enable"] if off else [])

@@ -40,7 +40,7 @@ def test_views_of_each_image_are_averaged():
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("zooms", [(), (0.5,), (1, 0), (0.5, 1), (1, "half"), 2])
+@pytest.mark.parametrize("zooms", [(0.5, 1), 2])
 def test_wrong_zooms(zooms):
     with pytest.raises(ValueError, match=r"zooms must be shares .* from 1 down.*received"):
         ZoomedViews(zooms)

@@ -1,4 +1,4 @@
-"""Models saved on PyTorch open, compute the same and learn where JAX alone is installed."""
+"""Models saved on PyTorch open, compute the same and learn where only JAX is installed."""
 
 import numpy as np
 import pytest

@@ -74,24 +74,6 @@ def test_sizes(preset):
     assert model.output_shape == (None, arguments["classes"])
 
 
-def test_overrides_take_the_place_of_a_preset_s_arguments():
-    model = build("gmlp_n4_32", depth=2, classes=3, input_shape=(16, 24, 1), name="small")
-    assert model.input_shape == (None, 16, 24, 1)
-    assert model.output_shape == (None, 3)
-    assert model.name == "small"
-    assert [layer.name for layer in model.layers if "block" in layer.name] == ["block_0", "block_1"]
-
-
-def test_an_unknown_override_is_answered_by_the_nearest():
-    for preset, arguments, meant in (
-        ("vit_n4_32", {"num_classes": 3}, "mean classes"),
-        ("gmlp_n4_32", {"hiden_dim": 8}, "mean hidden_dim"),
-        ("resnet_56_32", {"image_size": 8}, "mean input_shape"),
-    ):
-        with pytest.raises(TypeError, match=meant):
-            build(preset, **arguments)
-
-
 def test_classifier_activation():
     for preset, depth in (("mixer_n4_32", 1), ("resnet_56_32", 8)):
         plain = build(preset, depth=depth)
@@ -104,6 +86,5 @@ def test_classifier_activation():
 
 
 def test_unknown_preset_suggests_the_nearest():
-    for unknown, hint in (("gmpl_n4_32", "mean 'gmlp_n4_32'"), ("llama", "gmlp_ti16")):
-        with pytest.raises(ValueError, match=hint):
-            build(unknown)
+    with pytest.raises(ValueError, match="mean 'gmlp_n4_32'"):
+        build("gmpl_n4_32")

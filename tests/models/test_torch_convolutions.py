@@ -28,7 +28,7 @@ def test_results_are_the_same():
 
 
 @pytest.mark.skipif(keras.backend.backend() != "torch", reason="the order of PyTorch")
-def test_nothing_is_copied_inside_the_context_alone():
+def test_nothing_is_copied_only_inside_the_context():
     with channels_stay_last():
         assert all(output.is_contiguous() for output in outputs())
     assert not outputs()[1].is_contiguous()
