@@ -11,7 +11,7 @@ import numpy as np
 from keras_gmlp.analysis.explanation import has_exact_maps, map_tokens
 from keras_gmlp.export.quantization import prepare_for_int8
 from keras_gmlp.inference.opening import DEFAULT_SIGNATURE, FEATURES_SIGNATURE
-from keras_gmlp.utils.errors import first_line, require_one_of
+from keras_gmlp.utils.errors import first_line
 
 
 def convert(model, precision, calibration=None, inputs=None, body=None, traces=None):
@@ -19,7 +19,6 @@ def convert(model, precision, calibration=None, inputs=None, body=None, traces=N
     # `traces` is a folder that keeps the traced model for further conversions of the same model.
     import tensorflow as tf
 
-    require_one_of("precision", precision, PRECISIONS)
     inputs = inputs or [("image", (1, *model.input_shape[1:]), "float32")]
     if precision == "int8":
         if calibration.dtype != np.uint8:

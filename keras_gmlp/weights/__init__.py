@@ -7,6 +7,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "pretrained": ["Pretrained", "build", "load"],
-        "resizing": ["TransferReport", "transfer"],
+        "resampling": ["TransferReport", "transfer"],
     },
 )

@@ -29,7 +29,7 @@ from keras_gmlp.utils.sources import TRAINABLE, find_model
 from keras_gmlp.weights.conversion import every_dialect, load_arrays, to_arrays
 from keras_gmlp.weights.files import read_checkpoint, write_checkpoint
 from keras_gmlp.weights.names import ARCHITECTURES
-from keras_gmlp.weights.resizing import transfer
+from keras_gmlp.weights.resampling import transfer
 
 # The part of an image that published weights were tested on, for files without config.json.
 CROP = {"ViT": 0.9}  # by family

@@ -47,12 +47,8 @@ def test_a_file_of_several_images_at_once(tmp_path):
 
 def test_calibration_is_checked(tmp_path):
     model = random_model("gmlp", depth=1)
-    for calibration, message in (
-        (None, "requires images"),
-        (CALIBRATION / 255, "float64"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            export(model, tmp_path, ["tflite_int8"], calibration=calibration)
+    with pytest.raises(ValueError, match="float64"):
+        export(model, tmp_path, ["tflite_int8"], calibration=CALIBRATION / 255)
 
 
 @pytest.mark.parametrize(("family", "dim"), [("gmlp", 512), ("deit", 256)])

@@ -13,7 +13,7 @@ from refused import refused
 
 from keras_gmlp.data.images.image_data import ImageData
 from keras_gmlp.export import tflite
-from keras_gmlp.export.formats import file_name
+from keras_gmlp.export.formats import FORMATS
 from keras_gmlp.export.verify import export_run
 from keras_gmlp.utils.card import read_card, write_card
 from keras_gmlp.utils.files import directory_lock
@@ -82,7 +82,7 @@ def unconverted(monkeypatch):
         (name,) = formats
         if isinstance(failing.get(name), RuntimeError):
             raise failing[name]
-        (directory / file_name(name)).touch()
+        (directory / FORMATS[name]).touch()
 
     def check(path, *_):
         if path.name in failing:

@@ -53,18 +53,6 @@ def test_each_kind_is_found_once(photos):
     assert imbalance.note == "dark has 20 pictures, few has 1"
 
 
-def test_pair_names_the_held_out_copy(tmp_path):
-    rng = np.random.default_rng(0)
-    for label in "ab":
-        (tmp_path / label).mkdir()
-        for number in range(5):
-            scene(rng).save(tmp_path / label / f"{number}.png")
-    shutil.copy(tmp_path / "b/0.png", tmp_path / "a/4.png")
-    (pair,) = check_folder(tmp_path, min_images=0).findings
-    assert (pair.path, pair.other) == (tmp_path / "a/4.png", str(tmp_path / "b/0.png"))
-    assert pair.note == "across splits, different classes"
-
-
 def test_model_features_judge_labels(photos):
     asked = []
 

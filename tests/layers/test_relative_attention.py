@@ -91,13 +91,3 @@ def test_a_block_takes_texts_of_any_length():
     for width in (4, 7):  # compiled, and for the second time with an unknown number of tokens
         compiled = model.predict(x[:, :width], verbose=0)
         np.testing.assert_allclose(compiled, to_numpy(model(x[:, :width])), rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.once
-def test_scores_are_the_mean_of_the_heads():
-    layer = TransformerBlock(2, 8, relative=True)
-    x = draw(3, 5, 6)
-    layer.build(x.shape)
-    scores = to_numpy(layer.attention_scores(x))
-    assert scores.shape == (3, 5, 5)
-    np.testing.assert_allclose(scores.sum(axis=-1), np.ones((3, 5)), rtol=1e-5)

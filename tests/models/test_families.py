@@ -106,12 +106,8 @@ def test_without_top_the_model_returns_tokens_or_a_vector_of_the_patches(family,
     ("preset", "arguments", "shape"),
     [
         ("vit_conv_n4_32", {"depth": 1}, (64, 128)),  # without the pooling of its preset
-        ("gmlp_n4_32", {"depth": 1}, (64, 192)),
-        ("resnet_56_32", {"depth": 8}, (8, 8, 64)),
         ("resnet_56_32", {"depth": 8, "pooling": "avg"}, (64,)),
         ("convnet_8_32", {}, (3, 3, 256)),
-        ("convnet_8_32", {"pooling": "max"}, (256,)),
-        ("convnet_11_32", {"widths": (4, 8, 12)}, (3, 3, 12)),
     ],
 )
 def test_preset_without_top_pools_as_asked(preset, arguments, shape):

@@ -13,7 +13,7 @@ from keras_gmlp.analysis.tokens import filters_make_tokens, spatial_filters
 from keras_gmlp.export.formats import export
 from keras_gmlp.inference.images import load
 from keras_gmlp.layers import ResidualBlock, make_dense, mask_tokens
-from keras_gmlp.weights.resizing import transfer
+from keras_gmlp.weights.resampling import transfer
 
 
 @keras.saving.register_keras_serializable("toy")

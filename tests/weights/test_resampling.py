@@ -6,8 +6,8 @@ from check_layer import redraw_weights, to_numpy
 from PIL import Image
 from refused import refused
 
-from keras_gmlp import FeedForwardOnly, MLPMixer, ResMLP, ResNet, ViT, aMLP, fold, gMLP
-from keras_gmlp.weights.resizing import resample, transfer
+from keras_gmlp import FeedForwardOnly, MLPMixer, ResMLP, ViT, aMLP, fold, gMLP
+from keras_gmlp.weights.resampling import resample, transfer
 
 TINY = {"dim": 8, "depth": 2, "patch_size": 4, "classes": 3}
 FAMILIES = {
@@ -147,11 +147,6 @@ def test_class_token_of_feed_forward_only_keeps_its_weights():
         np.testing.assert_allclose(after[1:], upsample @ before[1:], rtol=1e-4, atol=1e-6)
 
 
-def test_resnet_needs_no_resizing():
-    source, target = (ResNet(8, 4, input_shape=s, classes=3) for s in ((8, 8, 3), (16, 16, 3)))
-    assert not transfer(source, target).resized
-
-
 def test_other_architectures_are_refused_and_the_target_does_not_change():
     target = gMLP(hidden_dim=12, input_shape=(8, 8, 3), **TINY)
     before = target.get_weights()
@@ -162,13 +157,6 @@ def test_other_architectures_are_refused_and_the_target_does_not_change():
         transfer(own, target)
     for old, new in zip(before, target.get_weights(), strict=True):
         np.testing.assert_array_equal(old, new)
-
-
-def test_a_convolutional_stem_keeps_its_patch_size():
-    sizes = {"hidden_dim": 12, "stem": "convolutions", "dim": 8, "depth": 1, "classes": 3}
-    source = gMLP(input_shape=(16, 16, 3), patch_size=4, **sizes)
-    with refused("architectures"):
-        transfer(source, gMLP(input_shape=(32, 32, 3), patch_size=8, **sizes))
 
 
 @pytest.mark.parametrize("family", ["gmlp", "vit"])
