@@ -6,13 +6,13 @@ import time
 import numpy as np
 
 
-def measure_latencies(classifiers, batch=1, repeats=50, clock=time.perf_counter):
-    """Measures how long each classifier takes for a batch; see `time_calls`."""
+def measure_latencies(classifiers, repeats=50):
+    """Measures how long each classifier takes for an image; see `time_calls`."""
     calls = {
-        name: functools.partial(c.logits, np.zeros((batch, *c.image_shape), "uint8"))
+        name: functools.partial(c.logits, np.zeros((1, *c.image_shape), "uint8"))
         for name, c in classifiers.items()
     }
-    return time_calls(calls, repeats, clock)
+    return time_calls(calls, repeats)
 
 
 def time_calls(calls, repeats=50, clock=time.perf_counter):

@@ -157,16 +157,11 @@ def require_one_of(name, value, choices):
         raise ValueError(f"{name} must be one of {known}; received {value!r}.{near}")
 
 
-def find_near(name, known, most=1, cutoff=0.6):
-    """Returns the known names that are nearest to a name, a list of at most `most`."""
-    import difflib  # here, because only mistakes need it
-
-    return difflib.get_close_matches(str(name), known, most, cutoff)
-
-
 def did_you_mean(name, known, write=repr, most=1, cutoff=0.6):
     """Returns a hint at the nearest of the known names; no text if none is near."""
-    near = find_near(name, known, most, cutoff)
+    import difflib  # here, because only mistakes need it
+
+    near = difflib.get_close_matches(str(name), known, most, cutoff)
     return f" Did you mean {' or '.join(map(write, near))}?" if near else ""
 
 

@@ -5,6 +5,7 @@ import re
 import shutil
 import unicodedata
 
+import numpy as np
 import pytest
 from load_app import ROOT
 from small_text import LABELS, LENGTH, LINES, small_text_model, small_tokenizer
