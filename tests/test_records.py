@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from keras_gmlp.comparison.plan import Plan
+from keras_gmlp.comparison import read_plan
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -169,7 +169,7 @@ def test_every_file_is_shown_by_a_table_or_a_chart():
 @pytest.mark.parametrize("path", PLANS, ids=lambda path: path.stem)
 def test_a_plan_has_the_runs_of_the_records(path):
     name = {"language": "language-gates"}.get(path.stem, path.stem)
-    runs = {run.name for run in Plan.read(path).runs}
+    runs = {Path(run.out).name for run in read_plan(path)}
     if path.stem != "record":
         assert {row["run"] for row in read_records(f"{name}.csv")} <= runs
     assert runs

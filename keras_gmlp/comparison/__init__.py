@@ -6,7 +6,7 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "plan": ["Plan", "plan_images", "plan_texts"],
+        "plan": ["Plan", "plan_images", "plan_texts", "read_plan"],
         "plan_report": ["write_report"],
     },
 )

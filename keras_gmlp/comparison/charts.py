@@ -2,74 +2,35 @@
 
 from keras_gmlp.utils import plotting
 
-COSTS = {
-    "parameters": ("parameters (millions)", 1e-6),
-    "flops": ("FLOPs an image (millions)", 1e-6),
-    "latency_ms": ("latency of one image, 8-bit TFLite on one thread (ms)", 1),
-}
 
+def draw_series(panels, path, log=False, front=False):
+    """Draws charts of series by name: `(xlabel, ylabel, {name: points})` for each.
 
-def draw_lines(series, path, xlabel, ylabel, log=False):
-    """Draws lists of x, mean, lowest and highest value by name, as lines in bands."""
-    figure, (axes,) = make_figure()
-    ends = []
-    for (name, points), colour in zip(series.items(), choose_colours(series), strict=True):
-        xs, means, low, high = zip(*points, strict=True)
-        axes.plot(xs, means, color=colour, marker=".")
-        axes.fill_between(xs, low, high, color=colour, alpha=0.15, linewidth=0)
-        ends.append((xs[-1], means[-1], name, colour))
-    if log:
-        from matplotlib.ticker import LogLocator
-
-        axes.set_xscale("log")
-        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axes.xaxis.set_major_formatter("{x:g}")
-        axes.minorticks_off()
-    label_ends(axes, ends)
-    axes.set(xlabel=xlabel, ylabel=ylabel)
-    return plotting.save(figure, path)
-
-
-def draw_points(panels, path, front=False):
-    """Draws charts of named points: `(xlabel, ylabel, [(x, mean, spread, name)])` for each.
-
-    `front` adds the line of the points that no point further left matches.
+    A point is `(x, mean, lowest, highest)`. `log` scales x by its logarithm; `front` adds the line
+    of the points that no point further left matches.
     """
-    figure, all_axes = make_figure(columns=len(panels))
-    for axes, (xlabel, ylabel, points) in zip(all_axes, panels, strict=True):
-        labels, colours = [], choose_colours(points)
-        for (x, y, spread, name), colour in zip(points, colours, strict=True):
-            axes.errorbar(x, y, yerr=spread or None, fmt="o", color=colour)
-            labels.append((x, y, name.removesuffix("_n4_32").removesuffix("_32"), colour))
-        if front:
-            best = pareto(points)
-            xs, ys = [x for x, *_ in best], [y for _, y, *_ in best]
-            axes.plot(xs, ys, "--", color="0.6", zorder=0, label="nothing is better and cheaper")
-            if len(best) > 1:  # a line needs two points
-                axes.legend(loc="best", frameon=False, fontsize=8)
-        axes.set(xlabel=xlabel, ylabel=ylabel)
-        axes.margins(x=0.25, y=0.1)
-        _label(axes, labels)
-    return plotting.save(figure, path)
-
-
-def pareto(points):
-    """Returns the `(cost, score, ...)` points that no cheaper point matches, sorted by cost."""
-    front = []
-    for point in sorted(points, key=lambda p: (p[0], -p[1])):
-        if not front or point[1] > front[-1][1]:
-            front.append(point)
-    return front
-
-
-def make_figure(columns=1):
-    """Returns a figure and its axes, a row of `columns` charts."""
-    width = 9 if columns == 1 else 6 * columns
-    figure, (all_axes,) = plotting.figure((width, 5.5), columns=columns)
-    for axes in all_axes:
+    width = 9 if len(panels) == 1 else 6 * len(panels)
+    figure, (all_axes,) = plotting.figure((width, 5.5), columns=len(panels))
+    for axes, (xlabel, ylabel, series) in zip(all_axes, panels, strict=True):
         axes.grid(alpha=0.3)
         axes.spines[["top", "right"]].set_visible(False)
-    return figure, all_axes
+        ends = []
+        for (name, points), colour in zip(series.items(), choose_colours(series), strict=True):
+            xs, means, low, high = zip(*points, strict=True)
+            axes.plot(xs, means, color=colour, marker=".")
+            if len(points) > 1:
+                axes.fill_between(xs, low, high, color=colour, alpha=0.15, linewidth=0)
+            else:
+                axes.vlines(xs, low, high, color=colour)
+            ends.append((xs[-1], means[-1], f"{name} {means[-1]:.1f}", colour))
+        if front:
+            _draw_front(axes, [point for points in series.values() for point in points])
+        if log:
+            _scale_by_logarithm(axes)
+        axes.set(xlabel=xlabel, ylabel=ylabel)
+        axes.margins(x=0.25 if front else 0.02, y=0.1)
+        _label(axes, ends)
+    return plotting.save(figure, path)
 
 
 def choose_colours(names):
@@ -81,10 +42,25 @@ def choose_colours(names):
     return [palette[i % len(palette)] for i in range(len(names))]
 
 
-def label_ends(axes, ends):
-    """Writes names and values at the ends of lines, `(x, y, text, colour)`."""
-    axes.margins(x=0.02)
-    _label(axes, [(x, y, f"{text} {y:.1f}", colour) for x, y, text, colour in ends])
+def _draw_front(axes, points):
+    """Draws the line of the points that no cheaper point matches."""
+    best = []
+    for point in sorted(points, key=lambda p: (p[0], -p[1])):
+        if not best or point[1] > best[-1][1]:
+            best.append(point)
+    if len(best) > 1:  # a line needs two points
+        xs, ys = [x for x, *_ in best], [y for _, y, *_ in best]
+        axes.plot(xs, ys, "--", color="0.6", zorder=0, label="nothing is better and cheaper")
+        axes.legend(loc="best", frameon=False, fontsize=8)
+
+
+def _scale_by_logarithm(axes):
+    from matplotlib.ticker import LogLocator
+
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.minorticks_off()
 
 
 def _label(axes, labels):

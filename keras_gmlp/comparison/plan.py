@@ -11,12 +11,11 @@ from keras_gmlp.data.images.packed import is_packed
 from keras_gmlp.data.run_folder import Run
 from keras_gmlp.data.text.labelled_texts import open_texts
 from keras_gmlp.models.presets import lookup
-from keras_gmlp.runs.queue import read_plan
 from keras_gmlp.runs.settings import RunSettings, short_task
 from keras_gmlp.training.recipes import differences
 from keras_gmlp.training.run_directory import check_samples, has_progress, read_history
-from keras_gmlp.utils.environment import accelerators
-from keras_gmlp.utils.files import atomic_write
+from keras_gmlp.utils.errors import first_line
+from keras_gmlp.utils.files import atomic_write, parse_json
 
 FAILURE = "failed.txt"  # in a run's folder: one line, the reason
 
@@ -71,23 +70,8 @@ class PlannedRun:
         return self.measure.factor * self.metrics[self.measure.key]
 
     @property
-    def one_class(self):
-        """Whether the model predicts the same class for everything."""
-        return self.metrics.get("test_predicted_classes") == 1
-
-    @property
     def recorded(self):
         return Run(self.directory).recipe
-
-    def conditions(self):
-        """Returns what a run was trained on, texts for the table."""
-        found = self.recorded.get("environment", {})
-        names = accelerators(found.get("devices", []))
-        return {
-            "backend": found.get("backend"),
-            "processor": ", ".join(names) or found.get("processor"),
-            "versions": " ".join(f"{k}={v}" for k, v in found.get("versions", {}).items()),
-        }
 
     @property
     def complete(self):
@@ -95,7 +79,7 @@ class PlannedRun:
 
     @property
     def begun(self):
-        """Whether an epoch is done; the run then resumes with the same settings only."""
+        """Whether its folder holds work; the run then resumes with the same settings only."""
         return has_progress(self.directory)
 
     @property
@@ -130,19 +114,17 @@ class PlannedRun:
     def describe(self):
         """Returns what `recipe.json` will say of the run, as far as the settings decide it."""
         settings = self.settings
-        recorded = {**settings.make_recipe().settings(), **settings.record()}
+        found = {**settings.make_recipe().settings(), **settings.record()}
         if settings.kind != "data":
-            return recorded
-        recorded["data"] = canonical_name(settings.data)
-        if settings.image_size:
-            recorded["image_size"] = list(settings.size)
-        elif not settings.weights:
-            recorded["image_size"] = list(lookup(settings.model)[1]["input_shape"][:2])
-        if settings.fit:
-            recorded["fit"] = settings.fit
-        elif not settings.weights and not is_packed(recorded["data"]):
-            recorded["fit"] = "crop"
-        return recorded
+            return found
+        found["data"] = canonical_name(settings.data)
+        shape = () if settings.weights else lookup(settings.model)[1]["input_shape"]
+        if size := settings.size or shape[:2]:
+            found["image_size"] = list(size)
+        usual = None if settings.weights or is_packed(found["data"]) else "crop"
+        if fit := settings.fit or usual:
+            found["fit"] = fit
+        return found
 
 
 class Plan:
@@ -151,7 +133,7 @@ class Plan:
     `work` trains those that are neither complete nor failed. Killing this process ends its runs.
 
     Args:
-        settings: A list of `RunSettings`, as `plan_images` and `plan_texts` return it.
+        settings: A list of `RunSettings`, as `plan_images`, `plan_texts` and `read_plan` return it.
         jobs: Number of runs at the same time; they share the cores.
         backend: Keras backend of the runs; `None` for that of this process.
 
@@ -174,25 +156,12 @@ class Plan:
         self.jobs, self._backend = jobs, backend
         for each in settings:
             each.check()
-        for place, runs in group_by(self.runs, lambda run: run.directory).items():
-            if len(runs) > 1:
-                raise ValueError(
-                    f"two runs would have the folder {place}; give the files of the tasks "
-                    "different names."
-                )
-
-    @classmethod
-    def read(cls, path):
-        """Returns the plan in a JSON file, as `keras_gmlp.runs.queue` reads it."""
-        return cls(read_plan(path))
-
-    def change(self, **changes):
-        """Changes settings of the recipe of all runs."""
-        self.runs = [PlannedRun(run.settings.with_changes(**changes)) for run in self.runs]
-
-    @property
-    def complete(self):
-        return [run for run in self.runs if run.complete]
+        places = [run.directory for run in self.runs]
+        if twice := [place for place in places if places.count(place) > 1]:
+            raise ValueError(
+                f"two runs would have the folder {twice[0]}; give the files of the tasks different "
+                "names."
+            )
 
     @functools.cached_property
     def backend(self):
@@ -201,12 +170,17 @@ class Plan:
 
         return self._backend or keras.backend.backend()
 
-    def work(self):
-        """Trains all runs that are neither complete nor failed, if the data are still the same."""
+    def work(self, until=None):
+        """Trains all runs that are neither complete nor failed, if the data are still the same.
+
+        Args:
+            until: Time in seconds, as `time.time()` returns it, at which runs stop after an epoch;
+                `None` for no limit.
+        """
         self.check_recorded(self.backend)
         for run in (run for run in self.runs if run.begun and Run(run.directory).samples):
             check_samples(run.directory, run.load_data())
-        Workers(self.runs, self.jobs, self.backend).train()
+        Workers(self.runs, self.jobs, self.backend, until).train()
 
     def check_recorded(self, backend=None):
         """Raises a `ValueError` if a run was started with other settings, or on another backend."""
@@ -222,6 +196,34 @@ class Plan:
                     f"{run.directory} holds a run with other settings ({'; '.join(differing)}). "
                     "Give the same settings, or another --out."
                 )
+
+
+def read_plan(path):
+    """Returns the settings of the runs in a JSON file, the most wanted first.
+
+    Args:
+        path: Path of a list of objects, each with the options of train.py by name, as `RunSettings`
+            takes them: `[{"model": "gmlp_n4_32", "data": "cifar10", "out": "runs/a"}]`.
+
+    Returns:
+        A list of `RunSettings`.
+
+    Raises:
+        ValueError: If the file is damaged or no such list, or settings cannot work. One line.
+    """
+    entries = parse_json(Path(path).read_bytes(), path)
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise ValueError(f"{path}: expected a list of objects, one for each run.")
+    if not entries:
+        raise ValueError(f"{path}: an empty list; expected at least one run.")
+    runs = []
+    for number, entry in enumerate(entries, 1):
+        try:
+            runs.append(RunSettings(**entry))
+            runs[-1].check()
+        except Exception as error:  # a value of any type raises what the first use of it raises
+            raise ValueError(f"{path}, run {number}: {first_line(error, 1000)}") from None
+    return runs
 
 
 def plan_images(presets, shared, directory, seeds=(0,), fractions=(1.0,)):
@@ -277,11 +279,3 @@ def plan_texts(presets, shared, tasks, directory, seeds=(0,)):
         for preset, task, seed in itertools.product(presets, tasks, seeds)
     ]
     return [*models, *tuned]
-
-
-def group_by(items, key):
-    """Returns lists of the items with the same key, in a dict."""
-    groups = {}
-    for item in items:
-        groups.setdefault(key(item), []).append(item)
-    return groups

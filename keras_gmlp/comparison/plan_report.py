@@ -1,23 +1,20 @@
-"""The table and the charts of a plan: `python -m keras_gmlp.comparison.plan_report PLAN.json`.
+"""The table and the charts of a plan, from the folders of its runs.
 
-Reads the folders of the runs that `keras_gmlp.runs.queue` trained from the plan and writes
-results.csv, a row for each run, results.md and the charts that the runs allow. Runs that differ in
-the seed alone are one line. Each line is compared, seed by seed, with the earlier one whose
-settings are the nearest, so that a plan of single changes becomes a table of what each change
-gives. Runs that are not complete are named below.
+Runs that differ in the seed only are one line. Each line is compared, seed by seed, with the
+earlier one whose settings are the nearest, so that a plan of single changes becomes a table of what
+each change gives. Runs that are not complete are named below.
 """
 
 import math
 import re
 import statistics
-import sys
 from pathlib import Path
 
-from keras_gmlp.comparison import charts
-from keras_gmlp.comparison.plan import ACCURACY, PERPLEXITY, Plan, group_by
+from keras_gmlp.comparison.charts import draw_series
+from keras_gmlp.comparison.plan import ACCURACY
 from keras_gmlp.models.presets import PRESETS
 from keras_gmlp.runs.settings import KINDS
-from keras_gmlp.utils.errors import OneLineParser, first_line, shortened
+from keras_gmlp.utils.environment import accelerators
 from keras_gmlp.utils.files import atomic_write
 from keras_gmlp.utils.tables import make_table, write_dicts
 
@@ -41,12 +38,18 @@ NOTE = (
     "point. Images/s is the training speed, possibly on a busy machine; ms per image is the "
     "latency of the 8-bit TFLite file on one thread, and the models take turns."
 )
+COSTS = {
+    "parameters": ("parameters (millions)", 1e-6),
+    "flops": ("FLOPs an image (millions)", 1e-6),
+    "latency_ms": ("latency of one image, 8-bit TFLite on one thread (ms)", 1),
+}
+SCORES = "test accuracy (%), ± standard deviation over seeds"
 GROWTH = 1.5  # a family has several sizes if the largest is that many times the smallest
 DISTANT = 100  # another preset is further away than any number of changes to one
 
 
 class Line:
-    """Runs that differ in the seed alone, and the earlier line that is the nearest, or `None`."""
+    """Runs that differ in the seed only, and the earlier line that is the nearest, or `None`."""
 
     def __init__(self, runs, settings, rows, earlier=()):
         self.runs, self.settings = runs, settings
@@ -66,52 +69,60 @@ class Line:
         values = [row[column] for row in self.rows if isinstance(row[column], int | float)]
         return statistics.mean(values) if values else None
 
-    def _distance(self, other):
-        mine, others = self.settings, other.settings
-        different = {key for key in mine.keys() | others.keys() if mine.get(key) != others.get(key)}
-        return len(different) + DISTANT * ("model" in different)
-
-    def changes(self):
-        """Returns the settings that differ from the base, a text."""
-        mine, others = self.settings, self.base.settings
-        texts = [f"{key}={mine[key]}" for key in mine if mine[key] != others.get(key)]
-        return ", ".join([*texts, *(f"{key} as usual" for key in others if key not in mine)])
+    def point(self, x):
+        """Returns the point of the line in a chart: x, and the scores' mean and deviation."""
+        scores = list(self.scores.values())
+        mean, spread = statistics.mean(scores), statistics.stdev(scores) if scores[1:] else 0
+        return x, mean, mean - spread, mean + spread
 
     def cells(self):
         """Returns the line of the table, up to the difference."""
-        single = sum(run.one_class for run in self.complete)
+        single = sum(run.metrics.get("test_predicted_classes") == 1 for run in self.complete)
         note = f" ({single} of {len(self.complete)} predict{'s' * (single == 1)} one class)"
         score = format_mean(list(self.scores.values()), 2) + note * bool(single)
         cells = [f"`{self.name}`", f"{self.mean('parameters'):,.0f}", f"{self.mean('epochs'):g}"]
         cells += [f"{len(self.scores)}", self.measure.name, score]
         others = self.base.scores if self.base else {}
         differences = [score - others[n] for n, score in self.scores.items() if n in others]
-        cells += [f"`{self.base.name}`", self.changes()] if differences else ["", ""]
+        cells += [f"`{self.base.name}`", self._changes()] if differences else ["", ""]
         return [*cells, format_mean(differences, 2, "+", len(differences))]
+
+    def _distance(self, other):
+        mine, others = self.settings, other.settings
+        different = {key for key in mine.keys() | others.keys() if mine.get(key) != others.get(key)}
+        return len(different) + DISTANT * ("model" in different)
+
+    def _changes(self):
+        """Returns the settings that differ from the base, a text."""
+        mine, others = self.settings, self.base.settings
+        texts = [f"{key}={mine[key]}" for key in mine if mine[key] != others.get(key)]
+        return ", ".join([*texts, *(f"{key} as usual" for key in others if key not in mine)])
 
 
 def group(runs, rows):
-    """Groups runs that differ in the seed alone; returns a list of `Line`."""
-    lines, settings = [], {run: _flatten(run.settings.to_dict()) for run in runs}
-    for members in group_by(runs, lambda run: repr(sorted(settings[run].items()))).values():
-        lines.append(Line(members, settings[members[0]], rows, list(lines)))
+    """Groups runs that differ in the seed only; returns a list of `Line`."""
+    groups, lines = {}, []
+    for run in runs:
+        settings = run.settings.to_dict()
+        own = {**settings.pop("set", {}), **settings.pop("set_model", {})}
+        settings = {k: v for k, v in {**settings, **own}.items() if k not in ("out", "seed")}
+        groups.setdefault(repr(sorted(settings.items())), (settings, []))[1].append(run)
+    for settings, members in groups.values():
+        lines.append(Line(members, settings, rows, list(lines)))
     return lines
-
-
-def _flatten(settings):
-    """Returns settings as a flat dict, without the folder and the seed."""
-    own = {**settings.pop("set", {}), **settings.pop("set_model", {})}
-    return {k: v for k, v in {**settings, **own}.items() if k not in ("out", "seed")}
 
 
 def to_row(run, costs=None):
     """Returns a run's row of results.csv, a dict with `COLUMNS` as keys."""
-    metrics, recorded = run.metrics, run.recorded
+    metrics, found = run.metrics, run.recorded.get("environment", {})
     changes = {k: v for k, v in run.settings.changes.items() if k not in ("epochs", "seed")}
-    row = {**metrics, **run.conditions(), **(costs or {}).get(run.preset, {})}
+    row = {**metrics, **(costs or {}).get(run.preset, {})}
     row |= {name: getattr(run, name) for name in ("name", "preset", "seed", "fraction", "status")}
-    row["data"] = recorded.get("data", "")
+    row["data"] = run.recorded.get("data", "")
     row["recipe"] = ", ".join([run.settings.recipe, *(f"{k}={v}" for k, v in changes.items())])
+    row["backend"] = found.get("backend")
+    row["processor"] = ", ".join(accelerators(found.get("devices", []))) or found.get("processor")
+    row["versions"] = " ".join(f"{k}={v}" for k, v in found.get("versions", {}).items())
     if metrics:
         row |= {"measure": run.measure.name, "score": round(run.score, 4)}
     return {name: row.get(name, "") for name in COLUMNS}
@@ -148,19 +159,52 @@ def to_markdown(lines, rows, command):
 
 def draw_charts(lines, directory):
     """Draws what the complete lines allow; deletes other charts of earlier reports."""
-    lines = [line for line in lines if line.complete]
-    drawn = {name: draw(lines) for name, draw in CHARTS.items()}
-    for name in drawn:
+    lines = [line for line in lines if line.complete and line.measure == ACCURACY]
+    paths = []
+    for name, (list_panels, options) in CHARTS.items():
         (directory / name).unlink(missing_ok=True)
-    return [chart(directory / name) for name, chart in drawn.items() if chart]
+        if panels := list_panels(lines):
+            paths.append(draw_series(panels, directory / name, **options))
+    return paths
 
 
 def _epochs(lines):
     # Runs that held out validation images have no test accuracy in their histories.
-    of = [x for x in lines if x.family and x.measure == ACCURACY and "validation" not in x.settings]
-    series = {line.name: points for line in of if (points := _list_epochs(line.complete))}
-    label = "epoch", "test accuracy (%), worst to best"
-    return series and (lambda path: charts.draw_lines(series, path, *label))
+    lines = [line for line in lines if line.family and "validation" not in line.settings]
+    series = {line.name: points for line in lines if (points := _list_epochs(line.complete))}
+    return [("epoch", "test accuracy (%), worst to best", series)] if series else []
+
+
+def _costs(lines):
+    lines = [x for x in lines if x.mean("flops") is not None and x.mean("fraction") == 1]
+    return [
+        (label, SCORES, {line.name: [line.point(unit * line.mean(name))] for line in lines})
+        for name, (label, unit) in COSTS.items()
+        if lines and all(line.mean(name) is not None for line in lines)
+    ]
+
+
+def _capacity(lines):
+    """Scores of each family over its parameters, gMLP's own figure."""
+    lines = [line for line in lines if line.family and line.mean("fraction") == 1]
+    series = _list_series(lines, "family", "parameters", 1e-6)
+    grown = any(points[-1][0] >= GROWTH * points[0][0] for points in series.values())
+    return [(COSTS["parameters"][0], SCORES, series)] if grown else []
+
+
+def _fractions(lines):
+    """Scores of each preset over its share of the training images, of those with several."""
+    series = _list_series(lines, "preset", "fraction", 100)
+    series = {name: points for name, points in series.items() if points[-1][0] > points[0][0]}
+    return [("training images (% of the set)", SCORES, series)] if series else []
+
+
+CHARTS = {
+    "epochs.png": (_epochs, {}),
+    "costs.png": (_costs, {"front": True}),
+    "capacity.png": (_capacity, {"log": True}),
+    "fractions.png": (_fractions, {"log": True}),
+}
 
 
 def _list_epochs(runs):
@@ -174,74 +218,13 @@ def _list_epochs(runs):
     return [(epoch, statistics.mean(c), min(c), max(c)) for epoch, c in columns]
 
 
-def _costs(lines):
-    """Accuracy of models over what they cost."""
-    lines = [
-        line for line in lines if line.mean("flops") is not None and line.mean("fraction") == 1
-    ]
-    panels = []
-    for name, (label, unit) in charts.COSTS.items():
-        if lines and all(line.mean(name) is not None for line in lines):
-            points = [(unit * line.mean(name), *_spread(line), line.name) for line in lines]
-            panels.append((label, "test accuracy (%), ± standard deviation over seeds", points))
-    return panels and (lambda path: charts.draw_points(panels, path, front=True))
-
-
-def _tasks(lines):
-    """Scores of tasks over the perplexity of the language model, gMLP's figure 7."""
-    start = {line.runs[0].settings.out: line for line in lines if line.measure == PERPLEXITY}
-    panels = []
-    for task, of in group_by(lines, lambda line: line.settings.get("task")).items():
-        found = [line for line in of if line.settings.get("weights") in start]
-        points = [
-            (statistics.mean(model.scores.values()), *_spread(line), model.name)
-            for line in found
-            for model in [start[line.settings["weights"]]]
-        ]
-        if task and points:
-            panels.append(("perplexity", f"{task}, {found[0].measure.name}", points))
-    return panels and (lambda path: charts.draw_points(panels, path))
-
-
-def _capacity(lines):
-    """Scores of each family over its parameters, gMLP's own figure."""
-    lines = [line for line in lines if line.family and line.mean("fraction") == 1]
-    series = _list_series(lines, lambda line: line.family, "parameters", 1e-6)
-    grown = any(points[-1][0] >= GROWTH * points[0][0] for points in series.values())
-    label = "parameters (millions)", f"test {lines[0].measure.name}" if lines else ""
-    return grown and (lambda path: charts.draw_lines(series, path, *label, log=True))
-
-
-def _fractions(lines):
-    """Scores of each preset over its share of the training images, of those with several."""
-    series = _list_series(lines, lambda line: line.preset, "fraction", 100)
-    series = {name: points for name, points in series.items() if points[-1][0] > points[0][0]}
-    label = "training images (% of the set)", "test accuracy (%), ± standard deviation over seeds"
-    return series and (lambda path: charts.draw_lines(series, path, *label, log=True))
-
-
 def _list_series(lines, key, column, unit):
-    """Returns sorted points of the lines by a key: x from a column, mean, less and more."""
+    """Returns the sorted points of the lines by an attribute, with x from a column."""
     series = {}
-    for name, of in group_by(lines, key).items():
-        points = [(unit * line.mean(column), *_spread(line)) for line in of]
-        series[name] = sorted((x, mean, mean - d, mean + d) for x, mean, d in points)
-    return series
-
-
-def _spread(line):
-    """Returns the mean of a line's scores and their standard deviation, 0 of one."""
-    scores = list(line.scores.values())
-    return statistics.mean(scores), statistics.stdev(scores) if len(scores) > 1 else 0
-
-
-CHARTS = {
-    "epochs.png": _epochs,
-    "costs.png": _costs,
-    "tasks.png": _tasks,
-    "capacity.png": _capacity,
-    "fractions.png": _fractions,
-}
+    for line in lines:
+        points = series.setdefault(getattr(line, key), [])
+        points.append(line.point(unit * line.mean(column)))
+    return {name: sorted(points) for name, points in series.items()}
 
 
 def write_report(runs, directory, command="", costs=None):
@@ -265,41 +248,3 @@ def write_report(runs, directory, command="", costs=None):
     with atomic_write(paths[1]) as temporary:
         temporary.write_text(to_markdown(lines, rows.values(), command), "utf-8")
     return list(rows.values()), [*paths, *draw_charts(lines, directory)]
-
-
-def read_trained(path):
-    """Returns the runs of a plan; raises a `ValueError` if none is complete or one differs."""
-    plan = Plan.read(path)
-    plan.check_recorded()
-    if not plan.complete:
-        raise ValueError(
-            f"{path}: none of its {len(plan.runs)} runs is complete. Train them with "
-            f"`python -m keras_gmlp.runs.queue {path}`."
-        )
-    return plan.runs
-
-
-def main(arguments=None):
-    parser = OneLineParser(
-        prog="python -m keras_gmlp.comparison.plan_report",
-        description=__doc__.partition("\n\n")[2],
-    )
-    parser.add_argument("plan", metavar="PLAN.json", help="for example docs/plans/families.json")
-    parser.add_argument("--out", metavar="DIR", help="default: runs/PLAN-report")
-    options = parser.parse_args(arguments)
-    out = options.out or f"runs/{Path(options.plan).stem}-report"
-    command = f"python -m keras_gmlp.comparison.plan_report {options.plan} --out {out}"
-    try:
-        runs = read_trained(options.plan)
-        print(*write_report(runs, out, command)[1], sep="\n")
-    except (ValueError, OSError) as error:
-        print(f"plan_report: {first_line(error)}", file=sys.stderr)
-        return 1
-    if missing := [run.name for run in runs if not run.complete]:
-        text = f"not complete, and not in the table: {', '.join(missing)}"
-        print(f"plan_report: {shortened(text, 200)}", file=sys.stderr)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -10,12 +10,14 @@ import time
 from keras_gmlp.utils.errors import why_ended
 from keras_gmlp.utils.progress import ProgressBar
 
+LEAST = 20.0  # seconds left for which no further run starts
+
 
 class Workers:
     """Processes that share the cores."""
 
-    def __init__(self, runs, jobs, backend):
-        self.runs, self.backend = runs, backend
+    def __init__(self, runs, jobs, backend, until=None):
+        self.runs, self.backend, self.until = runs, backend, until
         cores = available_cores()
         size = len(cores) // jobs
         self.side_by_side = jobs > 1
@@ -33,7 +35,7 @@ class Workers:
             while self.waiting or self.working:
                 while self.free and (run := self._take()):
                     self._start(run, self.free.pop())
-                if not self.working:  # those that are left start from each other
+                if not self.working:  # no time, or those that are left start from each other
                     self.waiting.clear()
                 self._collect()
                 working = [f"{run.name} {len(run.history())}/{run.epochs}" for run in self.working]
@@ -47,6 +49,8 @@ class Workers:
 
     def _take(self):
         """Takes the next run whose weights are trained, or `None`; drops those of failed runs."""
+        if self.until is not None and time.time() + LEAST > self.until:
+            return None
         for run in list(self.waiting):
             source = self.sources.get(run)
             if source is not None and source.failed:
@@ -71,7 +75,7 @@ class Workers:
         try:
             with open(run.directory / "log.txt", "w") as log:
                 pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "stderr": log}
-                command = train_command(run.settings)
+                command = train_command(run.settings, self.until)
                 process = subprocess.Popen(command, env=environment, **pipes)
         finally:
             if everywhere:
@@ -89,17 +93,13 @@ class Workers:
             self.free.append(cores)
             log = run.directory / "log.txt"
             said = log.read_text(errors="replace") if log.exists() else ""
-            if process.returncode or not run.complete:
-                reason = "its folder has no metrics.json"
-                if process.returncode:
-                    reason = why_ended(process.returncode, said)
-                run.fail(reason)
-                self.line.say(f"{run.name}: failed ({reason})")
-                continue
+            if process.returncode:
+                run.fail(why_ended(process.returncode, said))
             for warning in re.findall("DataWarning: (.*)", said):
                 self.line.say(f"{run.name}: warning: {warning}")
-            log.unlink(missing_ok=True)
-            self.line.say(f"{run.name}: complete ({self._state()})")
+            if run.complete:
+                log.unlink(missing_ok=True)
+            self.line.say(f"{run.name}: {run.status} ({self._state()})")
 
     def _state(self):
         """Returns how many runs are done."""
@@ -108,9 +108,10 @@ class Workers:
         return f"{text}, {failed} failed" if failed else text
 
 
-def train_command(settings):
+def train_command(settings, until=None):
     """Returns the command that trains a run and ends when its standard input closes."""
-    return [sys.executable, "-m", "keras_gmlp.runs", json.dumps(settings.to_dict())]
+    limit = [] if until is None else [str(until)]
+    return [sys.executable, "-m", "keras_gmlp.runs", json.dumps(settings.to_dict()), *limit]
 
 
 def available_cores():

@@ -1,6 +1,7 @@
 """Trains many models under one recipe and compares them: a table and charts."""
 
 import shlex
+import time
 from pathlib import Path
 
 from keras_gmlp.programs.shared import cli
@@ -8,14 +9,16 @@ from keras_gmlp.programs.shared.messages import print_error
 from keras_gmlp.programs.shared.run_options import list_run_options, read_settings
 
 USAGE = f"""\
-presets PRESET+  as --model of train.py
+presets PRESET|PLAN.json+  as --model of train.py; or a file with the runs, a JSON list of objects
+    that have the options of train.py by name, the most wanted first
 --seeds SEEDS:int+  default: 0
 --fractions FRACTIONS:float+  shares of the training images; default: 1
 --tasks NAME|FILE|FOLDER+  with --prepared: as --task of train.py; default: sst2
 --runs DIR  folder of the runs; default: OUT/runs
 --jobs JOBS:int=1  runs at the same time, which share the cores
+--seconds S:float  time limit: runs end after the last epoch that fits; the same command resumes
 --retry  train failed runs again
---no-train  table and charts of the existing runs alone
+--no-train  only table and charts of the existing runs
 --json  print the table's rows as JSON
 {list_run_options("model", "seed", "fraction", "task", "column", "label", "test", "hold-out")}
 examples:
@@ -26,10 +29,11 @@ examples:
   apps/compare.py gmlp_n4_32 vit_n4_32 --seeds 0 1 2 --no-train       the existing runs
 
   apps/compare.py gmlp_nano bert_nano --prepared runs/text --tasks sst2 cola --seeds 0 1 2
+  apps/compare.py docs/plans/families.json --seconds 540          what fits into nine minutes
 
 With --prepared, the presets are language models (`keras_gmlp.text.PRESETS`): each is pre-trained on
 the folder that apps/train.py --text prepared, and fine-tuned on each task with each seed. The table
-has differences seed by seed. --out is by default runs/compare-DATA.
+has differences seed by seed. --out is by default runs/compare-DATA, or of a file runs/compare-FILE.
 
 Writes OUT/results.csv (one row per run), OUT/results.md and charts. The table requires recipe.json,
 metrics.json and history.csv of a run, not its model. A sweep that was stopped or killed resumes
@@ -39,10 +43,24 @@ Ctrl-C
 """
 
 
+# Options beside a file of runs, which has the others.
+OF_PLANS = ("presets", "out", "jobs", "seconds", "retry", "no_train", "json", "backend", "data_dir")
+
+
 def check(options):
     options.command = shlex.join(["apps/compare.py", *options.given])
     options.model, data = options.presets[0], options.prepared or options.data or "digits"
-    options.out = options.out or f"runs/compare-{Path(data).name}"
+    options.plan = options.model if options.model.endswith(".json") else None
+    name = Path(options.plan).stem if options.plan else Path(data).name
+    options.out = options.out or f"runs/compare-{name}"
+    options.until = None if options.seconds is None else time.time() + options.seconds
+    if options.plan:
+        for name, usual in vars(main.parser.parse_args([options.plan])).items():
+            if name not in OF_PLANS and getattr(options, name) != usual:
+                option = f"--{name.replace('_', '-')}"
+                raise cli.UsageError(f"{options.plan} has the settings of its runs; no {option}")
+        cli.check_output(options.out, options.plan)
+        return
     options.runs = Path(options.runs or Path(options.out, "runs"))
     if options.tasks and not options.prepared:
         raise cli.UsageError("--tasks requires --prepared DIR, the text to pre-train on")
@@ -54,31 +72,37 @@ def check(options):
 
 def compare(options):
     """Checks, trains and reports; returns the exit code."""
+    from keras_gmlp.comparison import Plan, read_plan
+
     with cli.usage_errors():
-        plan = make_plan(options)
+        runs = read_plan(options.plan) if options.plan else list_runs(options)
+        plan = Plan(runs, options.jobs, options.backend)
     cli.import_tensorflow()
     from keras_gmlp.utils.files import directory_lock
 
-    if "precision" not in plan.runs[0].settings.changes:  # one for all
+    if not options.plan and "precision" not in runs[0].changes:  # one for all
         from keras_gmlp.training.precision import choose_in_child
 
         known = next((run for run in plan.runs if run.begun), plan.runs[0])
-        plan.change(precision=choose_in_child(known.directory, plan.backend))
-    plan.check_recorded(plan.backend)
+        precision = choose_in_child(known.directory, plan.backend)
+        runs = [run.with_changes(precision=precision) for run in runs]
+        plan = Plan(runs, options.jobs, options.backend)
+    plan.check_recorded(options.backend if options.no_train else plan.backend)
     try:
         if not options.no_train:
-            with directory_lock(options.runs):  # a second sweep would overwrite the same runs
+            # A second sweep would overwrite the same runs.
+            with directory_lock(plan.runs[0].directory.parent):
                 for run in plan.runs if options.retry else ():
                     run.forget_failure()
-                plan.work()
+                plan.work(options.until)
         return report(options, plan)
     except KeyboardInterrupt:
         raise KeyboardInterrupt("stopped; the same command resumes the sweep.") from None
 
 
-def make_plan(options):
-    """Returns the `Plan` that the options describe; a `ValueError` names a wrong option."""
-    from keras_gmlp.comparison import Plan, plan_images, plan_texts
+def list_runs(options):
+    """Returns the settings of the runs of presets; a `ValueError` names a wrong option."""
+    from keras_gmlp.comparison import plan_images, plan_texts
     from keras_gmlp.data.datasets import check_path, require_one_label
 
     shared = read_settings(options)
@@ -90,13 +114,11 @@ def make_plan(options):
             raise ValueError(
                 f"{options.prepared}: no such folder; apps/train.py --text prepares one."
             )
-        runs = plan_texts(*place, options.tasks or ["sst2"], options.runs, options.seeds)
-    else:
-        if not options.no_train:
-            check_path(shared.data)
-            require_one_label(shared.data)
-        runs = plan_images(*place, options.runs, options.seeds, options.fractions)
-    return Plan(runs, options.jobs, options.backend)
+        return plan_texts(*place, options.tasks or ["sst2"], options.runs, options.seeds)
+    if not options.no_train:
+        check_path(shared.data)
+        require_one_label(shared.data)
+    return plan_images(*place, options.runs, options.seeds, options.fractions)
 
 
 def report(options, plan):
@@ -106,10 +128,11 @@ def report(options, plan):
     runs = [run for run in plan.runs if not options.no_train or run.begun or run.failed]
     complete = [run for run in runs if run.complete]
     if not runs:
-        raise ValueError(f"{options.runs} has none of these runs; leave out --no-train")
-    write_report(runs, options.out, options.command)  # first, whatever fails below
-    measured = {} if options.prepared else costs.measure_costs(complete, warn)
-    rows, paths = write_report(runs, options.out, options.command, measured)
+        raise ValueError("none of these runs exists; leave out --no-train")
+    rows, paths = write_report(runs, options.out, options.command)  # first, whatever fails below
+    if not (options.plan or options.prepared):  # whose presets differ in their costs only
+        measured = costs.measure_costs(complete, warn)
+        rows, paths = write_report(runs, options.out, options.command, measured)
     cli.show_result(options, rows, lambda rows: print(*paths, sep="\n"))
     failed = [run for run in runs if run.failed]
     for run in failed:

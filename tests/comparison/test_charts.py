@@ -1,19 +1,17 @@
 """What a reader sees in the charts of a comparison: right values, names that do not overlap."""
 
-import functools
-
 import pytest
 from matplotlib.text import Text
 
-from keras_gmlp.comparison import charts
+from keras_gmlp.comparison.charts import draw_series
 
 
 @pytest.fixture
 def draw(saved_figures, tmp_path):
-    """Draws a chart and returns its axes, laid out as in the file."""
+    """Draws charts and returns their axes, laid out as in the file."""
 
-    def draw(function, shown, *more):
-        path = function(shown, tmp_path / "chart.png", *more)
+    def draw(*panels, **options):
+        path = draw_series(panels, tmp_path / "chart.png", **options)
         assert path.stat().st_size > 5000
         saved_figures[-1].draw_without_rendering()
         return saved_figures[-1].axes
@@ -44,30 +42,31 @@ def shift(axes, box, point):
 
 
 def test_names_of_equal_models_do_not_overlap(draw):
-    names = ("first_n4_32", "second_n4_32", "third_32")
-    points = [*((1, 50, 0, name) for name in names), (8, 50, 0, "elsewhere")]
-    (axes,) = draw(charts.draw_points, [("parameters", "accuracy", points)])
+    series = {name: [(1, 50, 50, 50)] for name in ("first", "second", "third")}
+    series["elsewhere"] = [(8, 50, 50, 50)]
+    (axes,) = draw(("parameters", "accuracy", series), front=True)
     boxes = boxes_of(axes)
-    assert list(boxes) == ["first", "second", "third", "elsewhere"]
+    assert list(boxes) == ["first 50.0", "second 50.0", "third 50.0", "elsewhere 50.0"]
     assert overlapping(boxes) == []
-    assert boxes["first"].y0 < boxes["second"].y0 < boxes["third"].y0
+    assert boxes["first 50.0"].y0 < boxes["second 50.0"].y0 < boxes["third 50.0"].y0
     # The group keeps its middle at the points, and a name with room stays level with its own.
-    assert shift(axes, boxes["second"], (1, 50)) == pytest.approx(0, abs=1)
-    assert shift(axes, boxes["elsewhere"], (8, 50)) == pytest.approx(0, abs=1)
+    assert shift(axes, boxes["second 50.0"], (1, 50)) == pytest.approx(0, abs=1)
+    assert shift(axes, boxes["elsewhere 50.0"], (8, 50)) == pytest.approx(0, abs=1)
 
 
 def test_points_with_the_front(draw):
-    panels = [("MB", "accuracy", [(1, 50, 0, "a"), (3, 70, 2, "b"), (4, 60, 0, "c")])]
-    panels.append(("ms", "accuracy", [(2, 50, 0, "a"), (5, 70, 2, "b")]))
-    size, time = draw(functools.partial(charts.draw_points, front=True), panels)
+    sizes = {"a": [(1, 50, 50, 50)], "b": [(3, 70, 68, 72)], "c": [(4, 60, 60, 60)]}
+    times = {"a": [(2, 50, 50, 50)], "b": [(5, 70, 68, 72)]}
+    size, time = draw(("MB", "accuracy", sizes), ("ms", "accuracy", times), front=True)
     assert size.get_xlabel() == "MB"
-    assert [list(p.get_xdata()) for p in size.lines if p.get_linestyle() == "--"] == [[1, 3]]
-    assert [list(p.get_xdata()) for p in time.lines if p.get_linestyle() == "--"] == [[2, 5]]
+    for axes, expected in ((size, [1, 3]), (time, [2, 5])):
+        (front,) = [line for line in axes.lines if line.get_linestyle() == "--"]
+        assert list(front.get_xdata()) == expected
 
 
 def test_lines_show_mean_and_range(draw):
     series = {"a": [(1, 20, 10, 30), (2, 40, 30, 50)], "b": [(1, 20, 20, 20), (3, 40, 40, 40)]}
-    (axes,) = draw(charts.draw_lines, series, "epoch", "accuracy")
+    (axes,) = draw(("epoch", "accuracy", series))
     means, single = axes.lines
     assert (list(means.get_xdata()), list(means.get_ydata())) == ([1, 2], [20, 40])
     assert list(single.get_ydata()) == [20, 40]

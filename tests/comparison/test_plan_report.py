@@ -1,39 +1,36 @@
-"""The report of a plan, from folders as the queue leaves them."""
+"""The report of a plan, from folders as training leaves them."""
 
 import json
 
 import pytest
 from read_table import read_table
 
-from keras_gmlp.comparison import plan_report
-from keras_gmlp.comparison.plan import Plan
-from keras_gmlp.comparison.plan_report import read_trained, write_report
+from keras_gmlp.comparison.plan import PlannedRun
+from keras_gmlp.comparison.plan_report import write_report
+from keras_gmlp.runs import RunSettings
 
 ENVIRONMENT = {"backend": "jax", "devices": ["cpu"], "processor": "a processor", "versions": {}}
 
 
 @pytest.fixture
 def train(tmp_path):
-    """Returns a function that adds a run to the plan, trained to a score or not at all."""
-    entries = []
+    """Returns a function that adds a run to a plan, trained to a score or not at all."""
+    runs = []
 
     def train(name, score=None, parameters=800_000, measure="test_accuracy", classes=2, **entry):
-        directory = tmp_path / name
-        entries.append({"out": str(directory), **entry})
-        (tmp_path / "plan.json").write_text(json.dumps(entries))
+        runs.append(run := PlannedRun(RunSettings(**entry, out=str(tmp_path / name))))
         if score is None:
             return
-        directory.mkdir()
-        plan = Plan.read(tmp_path / "plan.json")
-        recorded = {"data": "cifar10", "environment": ENVIRONMENT}
-        recorded |= plan.runs[-1].describe()
-        (directory / "recipe.json").write_text(json.dumps(recorded))
+        run.directory.mkdir()
+        recorded = {"data": "cifar10", "environment": ENVIRONMENT, **run.describe()}
+        (run.directory / "recipe.json").write_text(json.dumps(recorded))
         metrics = {measure: score, "parameters": parameters, "epochs": 2, "seconds": 9}
         metrics["test_predicted_classes"] = classes
-        (directory / "metrics.json").write_text(json.dumps(metrics))
+        (run.directory / "metrics.json").write_text(json.dumps(metrics))
         rows = [f"{i},{score / 2 * (i + 1)},7" for i in range(2)]
-        (directory / "history.csv").write_text("\n".join(["epoch,val_accuracy,seconds", *rows]))
+        (run.directory / "history.csv").write_text("\n".join(["epoch,val_accuracy,seconds", *rows]))
 
+    train.runs = runs
     return train
 
 
@@ -57,7 +54,7 @@ def test_each_line_is_compared_with_the_nearest(train, tmp_path):
         train(f"toeplitz8-s{seed}", heads, **image_run(arguments=both, seed=seed))
         train(f"amlp-s{seed}", amlp, **image_run("amlp_n4_32", seed=seed))
     train("muon", **image_run(set={"optimizer": "muon"}))
-    _, paths = write_report(read_trained(tmp_path / "plan.json"), tmp_path / "out", "the command")
+    _, paths = write_report(train.runs, tmp_path / "out", "the command")
     assert [path.name for path in paths] == ["results.csv", "results.md", "epochs.png"]
     table = paths[1]
     # Standard deviation of 80 and 82; differences 3 and 5, their error is 1.41 / sqrt(2).
@@ -80,7 +77,7 @@ def test_families_are_drawn_over_their_sizes(train, tmp_path, saved_figures):
     train("gmlp_08", 0.8, **image_run())
     train("gmlp_02", 0.7, parameters=200_000, **image_run(arguments={"dim": 96}))
     train("vit_08", 0.6, **image_run("vit_n4_32"))
-    _, paths = write_report(read_trained(tmp_path / "plan.json"), tmp_path / "out")
+    _, paths = write_report(train.runs, tmp_path / "out")
     assert "capacity.png" in [path.name for path in paths]
     (axes,) = saved_figures[-1].axes
     gmlp, vit = axes.lines
@@ -90,25 +87,12 @@ def test_families_are_drawn_over_their_sizes(train, tmp_path, saved_figures):
     assert {text.get_text() for text in axes.texts} == {"gMLP 80.0", "ViT 60.0"}
 
 
-def test_runs_with_other_settings_than_the_plans_are_refused(train, tmp_path, capsys):
-    train("done", 0.8, **image_run(epochs=2))
-    train("other", 0.8, **image_run(epochs=2))
-    plan = json.loads((tmp_path / "plan.json").read_text())
-    plan[1]["epochs"] = 3
-    (tmp_path / "plan.json").write_text(json.dumps(plan))
-    assert plan_report.main([str(tmp_path / "plan.json"), "--out", str(tmp_path / "out")]) == 1
-    error = capsys.readouterr().err
-    assert "epochs 2 there, 3 here" in error
-    assert error.count("\n") == 1
-    assert not (tmp_path / "out").exists()
-
-
 def test_held_out_accuracies_are_not_drawn_as_test_accuracies(train, tmp_path, saved_figures):
     train("trial-s0", 0.7, **image_run(validation=0.2))
-    _, paths = write_report(read_trained(tmp_path / "plan.json"), tmp_path / "out")
+    _, paths = write_report(train.runs, tmp_path / "out")
     assert [path.name for path in paths] == ["results.csv", "results.md"]
     train("all-s0", 0.8, **image_run())
-    write_report(read_trained(tmp_path / "plan.json"), tmp_path / "out")
+    write_report(train.runs, tmp_path / "out")
     (axes,) = saved_figures[0].axes
     assert {text.get_text() for text in axes.texts} == {"all 80.0"}
 
@@ -120,8 +104,8 @@ def test_language_models_and_tasks_have_their_own_measures(train, tmp_path):
     for name, score in (("gmlp_nano", 0.15), ("bert_nano", 0.25)):
         tuned = {"weights": str(tmp_path / name), "task": "cola"}
         train(f"{name}-cola-0", score, measure="test_matthews_correlation", **tuned)
-    _, paths = write_report(read_trained(tmp_path / "plan.json"), tmp_path / "out")
-    assert [path.name for path in paths] == ["results.csv", "results.md", "tasks.png"]
+    _, paths = write_report(train.runs, tmp_path / "out")
+    assert [path.name for path in paths] == ["results.csv", "results.md"]
     row = ["perplexity", "42.50", "`gmlp_nano`", "model=bert_nano", "+2.50"]
     assert cells(paths[1], "bert_nano")[4:] == row
     tuned = cells(paths[1], "gmlp_nano-cola")[4:]
@@ -134,20 +118,5 @@ def test_runs_that_predict_one_class_are_counted(train, tmp_path):
     for seed, classes in enumerate((2, 1, 1)):
         tuned = {"weights": "runs/lm", "task": "mrpc", "seed": seed}
         train(f"lm-mrpc-{seed}", 0.7, classes=classes, **tuned)
-    _, (_, table) = write_report(read_trained(tmp_path / "plan.json"), tmp_path / "out")
+    _, (_, table) = write_report(train.runs, tmp_path / "out")
     assert cells(table, "lm-mrpc")[5] == "70.00 ± 0.00 (2 of 3 predict one class)"
-
-
-def test_program(train, tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    train("waiting", **image_run())
-    assert plan_report.main(["plan.json"]) == 1
-    assert "none of its 1 runs" in capsys.readouterr().err
-    train("done", 0.5, **image_run(epochs=2))
-    assert plan_report.main(["plan.json"]) == 0
-    output = capsys.readouterr()
-    assert "runs/plan-report/results.md" in output.out
-    assert output.err == "plan_report: not complete, and not in the table: waiting\n"
-    (tmp_path / "done" / "metrics.json").write_text("{}")
-    assert plan_report.main(["plan.json"]) == 1
-    assert "damaged" in capsys.readouterr().err

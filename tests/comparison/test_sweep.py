@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 
 import keras
 import pytest
@@ -11,7 +12,7 @@ from load_app import load_app
 from read_table import read_table
 
 from keras_gmlp.comparison import costs
-from keras_gmlp.comparison.plan import Plan, PlannedRun, plan_images
+from keras_gmlp.comparison.plan import Plan, PlannedRun, plan_images, read_plan
 from keras_gmlp.comparison.plan_report import COLUMNS, write_report
 from keras_gmlp.comparison.workers import train_command
 from keras_gmlp.runs import RunSettings
@@ -85,13 +86,11 @@ def test_every_run_gets_the_settings_of_the_sweep(monkeypatch):
     compare = load_app("compare")
     arguments = ["gmlp_n4_32", "vit_n4_32", "--data-dir", "sets", "--epochs", "1", "--seeds", "3"]
     arguments += ["--fractions", "0.5", "--set", "mixup=0.2", "--patch-size", "8"]
-    sweep = compare.make_plan(compare.main.parse(arguments))
-    first, second = (run.settings for run in sweep.runs)
+    first, second = compare.list_runs(compare.main.parse(arguments))
     assert (first.model, first.patch_size) == ("gmlp_n4_32", 8)
     assert second.model == "vit_n4_32"
     assert (first.data, first.fraction, first.data_dir) == ("digits", 0.5, "sets")
     assert first.changes == {"epochs": 1, "seed": 3, "mixup": 0.2}
-    assert sweep.runs[0].epochs == 1
     assert first.out == "runs/compare-digits/runs/gmlp_n4_32-0.5-seed3"
     assert json.loads(train_command(first)[-1]) == first.to_dict()
 
@@ -150,7 +149,9 @@ def replace_training(monkeypatch, code):
     """Has sweeps run some Python code in place of the training."""
     monkeypatch.setattr(
         "keras_gmlp.comparison.workers.train_command",
-        lambda settings: [sys.executable, "-c", code, json.dumps(settings.to_dict())],
+        lambda settings, until: [
+            *(sys.executable, "-c", code, json.dumps(settings.to_dict()), str(until))
+        ],
     )
 
 
@@ -184,6 +185,34 @@ def work(tmp_path, monkeypatch):
         return sorted(run.status.removeprefix("failed: ") for run in sweep.runs)
 
     return work
+
+
+def test_a_run_gets_the_time_limit_and_none_begins_just_before(tmp_path, monkeypatch):
+    replace_training(monkeypatch, "import sys; sys.exit(sys.argv[2])")
+    sweep = Plan(plan_images(["gmlp_n4_32"], RunSettings(), tmp_path))
+    for until, status in ((time.time() + 1, "0 epochs so far"), (10**10, "failed: 10000000000")):
+        sweep.work(until)
+        assert sweep.runs[0].status == status
+
+
+def test_bad_file_of_runs_is_one_line(tmp_path, app):
+    path = tmp_path / "plan.json"
+    for text, reason in (
+        ("[", "damaged or not JSON"),
+        ("{}", "list"),
+        ("[]", "empty list"),
+        ('[{"recipe": "slow"}]', "run 1: .*slow"),
+        ('[{"set_model": ["depth"]}]', "set_model"),
+        ('[{"modl": "a"}]', r"run 1: .*'modl'"),
+    ):
+        path.write_text(text)
+        with pytest.raises(ValueError, match=reason) as error:
+            read_plan(path)
+        assert "\n" not in str(error.value)
+    code, _, error = app("compare", path)
+    assert (code, "'modl'" in error) == (2, True)
+    code, _, error = app("compare", path, "--epochs", "3")
+    assert (code, "no --epochs" in error) == (2, True)
 
 
 @pytest.mark.skipif(CORES < 2, reason="two runs at a time need two cores")
@@ -258,10 +287,10 @@ def test_a_folder_is_the_same_data_with_and_without_a_slash(tmp_path, monkeypatc
     compare = load_app("compare")
     arguments = ["gmlp_n4_32", "--out", str(tmp_path), "--data"]
     for given in ("photos", "photos/", "./photos"):
-        compare.make_plan(compare.main.parse([*arguments, given])).check_recorded()
+        Plan(compare.list_runs(compare.main.parse([*arguments, given]))).check_recorded()
     (tmp_path / "others").mkdir()
     with pytest.raises(ValueError, match="data 'photos' there, 'others' here"):
-        compare.make_plan(compare.main.parse([*arguments, "others"])).check_recorded()
+        Plan(compare.list_runs(compare.main.parse([*arguments, "others"]))).check_recorded()
 
 
 def test_second_sweep_of_the_same_runs_is_refused(tmp_path, capsys):

@@ -61,7 +61,7 @@ else:
 def test_fine_tuning_waits_for_its_language_model(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(
         "keras_gmlp.comparison.workers.train_command",
-        lambda settings: [sys.executable, "-c", TRAINER, json.dumps(settings.to_dict())],
+        lambda settings, until: [sys.executable, "-c", TRAINER, json.dumps(settings.to_dict())],
     )
     names, jobs = ["gmlp_nano", "bert_nano"], min(2, len(available_cores()))
     sweep = Plan(plan(names, tmp_path, seeds=[0, 1]), jobs)
@@ -118,7 +118,6 @@ def test_program_compares_and_resumes(tmp_path, monkeypatch, capsys, train_here)
     found = json.loads(capsys.readouterr().out)
     assert [row["status"] for row in found] == ["complete"] * 2
     assert len(read_table(out / "results.csv")) == 2
-    assert (out / "tasks.png").stat().st_size > 5000
     before = (out / "runs" / "gmlp_nano" / "model.keras").stat().st_mtime_ns
     assert compare.main(command) == 0
     assert (out / "runs" / "gmlp_nano" / "model.keras").stat().st_mtime_ns == before
