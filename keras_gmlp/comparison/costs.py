@@ -6,11 +6,10 @@ import tempfile
 from pathlib import Path
 
 from keras_gmlp.data.run_folder import Run
-from keras_gmlp.evaluation.flops import count_flops, random_model
+from keras_gmlp.evaluation.flops import count_flops
 from keras_gmlp.export.verify import export_run
 from keras_gmlp.inference import images as inference
 from keras_gmlp.inference.latency import measure_latencies
-from keras_gmlp.training.recipes import PATCH_OPTIONS
 from keras_gmlp.utils.card import read_card
 from keras_gmlp.utils.files import write_json
 
@@ -23,7 +22,7 @@ def measure_costs(runs, report=lambda text: None, repeats=200):
     classifiers, costs = {}, {}
     for preset, run in first.items():
         try:
-            with _model_folder(run) as directory:
+            with _folder_as_trained(run.directory) as directory:
                 path = directory / "model.tflite"
                 if not path.exists():
                     export_run(directory, ["tflite"])
@@ -32,7 +31,7 @@ def measure_costs(runs, report=lambda text: None, repeats=200):
                 if metrics.get("flops") is None:
                     metrics["flops"] = count_flops(directory / "model.keras")
                     write_json(run.directory / "metrics.json", metrics)
-        except (ValueError, RuntimeError) as error:
+        except (ValueError, RuntimeError, OSError) as error:
             report(f"{run.name}: {error}")
         flops = Run(run.directory).metrics.get("flops")
         costs[preset] = {} if flops is None else {"flops": flops}
@@ -42,21 +41,11 @@ def measure_costs(runs, report=lambda text: None, repeats=200):
 
 
 @contextlib.contextmanager
-def _model_folder(run):
-    """Yields a folder with the run's model, or with a random model of the same cost."""
-    kept = run.directory / "model.keras"
-    folded = read_card(run.directory / "model.tflite").get("folded")
-    if kept.exists() and not folded:
-        yield run.directory
+def _folder_as_trained(directory):
+    """Yields a folder of the run's model without an export that folding has made faster."""
+    if not read_card(directory / "model.tflite").get("folded"):
+        yield directory
         return
-    recipe = run.recorded
-    if not kept.exists() and not {"image_shape", "labels"} <= set(recipe):
-        raise ValueError("found neither model.keras nor a recipe.json with image_shape and labels.")
     with tempfile.TemporaryDirectory() as scratch:
-        if kept.exists():
-            shutil.copy(kept, scratch)
-        else:
-            own = {name: recipe[name] for name in PATCH_OPTIONS if recipe.get(name)}
-            own |= {"input_shape": tuple(recipe["image_shape"]), "classes": len(recipe["labels"])}
-            random_model(run.preset, **own).save(Path(scratch) / "model.keras")
+        shutil.copy(directory / "model.keras", scratch)
         yield Path(scratch)

@@ -7,11 +7,9 @@ some report half of them, as "MACs".
 import sys
 
 import keras
-import numpy as np
 
 from keras_gmlp.inference import images as inference
 from keras_gmlp.utils.environment import run_on
-from keras_gmlp.weights import pretrained
 
 
 def count_flops(path):
@@ -32,17 +30,6 @@ def count_flops(path):
     with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), counter:
         model(torch.zeros(1, *model.input_shape[1:]), training=False)
     return counter.get_total_flops()
-
-
-def random_model(preset, **overrides):
-    """Builds a preset with random weights, which costs as much as a trained one."""
-    model = pretrained.build(preset, **overrides)
-    rng = np.random.default_rng(0)
-    for weight in model.weights:
-        if "seed" not in weight.path:
-            value = keras.ops.convert_to_numpy(weight)
-            weight.assign(value + rng.uniform(-0.02, 0.02, value.shape))
-    return model
 
 
 if __name__ == "__main__":

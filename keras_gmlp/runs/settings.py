@@ -17,22 +17,24 @@ from keras_gmlp.utils.files import require_output
 from keras_gmlp.utils.sources import find_shipped
 from keras_gmlp.weights.files import short_name
 
-# Arguments of a model, of images or of text, that follow from other settings.
-TAKEN_BY = {
-    "input_shape": "the data's image size",
-    "classes": "the data",
-    "vocabulary_size": "the tokenizer",
-    "separator": "the tokenizer",
-    "dtype": "the recipe's precision",
-    "stochastic_depth": "the recipe",
-    "patch_size": "the option patch_size of images",
-    "patch_window": "the option patch_window of images",
-    "name": "the preset",
-}
+# Arguments of a model, of images or of text, that follow from the data and other settings.
+TAKEN = ("input_shape", "classes", "vocabulary_size", "separator", "dtype", "stochastic_depth")
+TAKEN += ("patch_size", "patch_window", "name")
 
 # Settings of the recipe that have a field; the others are in `set`.
 OF_RECIPE = ("epochs", "batch_size", "learning_rate", "seed", "precision", "patience")
 OF_RECIPE += ("freeze", "teacher")
+
+SHARE = (lambda share: 0 < share < 1, "between 0 and 1")
+RANGES = {
+    **dict.fromkeys(("validation", "hold_out"), SHARE),
+    "fraction": (lambda share: 0 < share <= 1, "in (0, 1]"),
+    "dropout": (lambda rate: 0 <= rate < 1, "in [0, 1)"),
+    "image_size": (
+        lambda size: size > 0 if isinstance(size, int) else len(size) == 2 and min(size) > 0,
+        "a side, or a height and a width, of at least 1",
+    ),
+}
 
 # The fields of each kind of run, by the field that names its data.
 KINDS = {
@@ -160,22 +162,14 @@ class RunSettings:
                 own = name in KINDS[self.kind]
                 if not own and getattr(self, name) not in (usual[name], {}):
                     raise ValueError(f"{name} is a setting of {kind}, not of {self.kind}.")
-        if taken := sorted(TAKEN_BY.keys() & self.set_model.keys()):
-            raise ValueError(
-                f"{taken[0]} is no setting of set_model: {TAKEN_BY[taken[0]]} sets it."
-            )
+        if taken := [name for name in TAKEN if name in self.set_model]:
+            raise ValueError(f"{taken[0]} is not a setting of set_model: another setting decides.")
 
     def _check_ranges(self):
-        for name in ("validation", "hold_out"):
-            if (share := getattr(self, name)) is not None and not 0 < share < 1:
-                raise ValueError(f"{name} must be between 0 and 1; received {share}.")
-        for name in ("patch_size", "patch_window"):
-            if (side := getattr(self, name)) is not None and side < 1:
-                raise ValueError(f"{name} must be at least 1; received {side}.")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout must be in [0, 1); received {self.dropout}.")
-        if not 0 < self.fraction <= 1:
-            raise ValueError(f"fraction must be in (0, 1]; received {self.fraction}.")
+        for name, (right, expected) in RANGES.items():
+            value = getattr(self, name)
+            if value is not None and not right(value):
+                raise ValueError(f"{name} must be {expected}; received {value}.")
         given = (self.folds, self.fold) != (None, None)
         if given and not 1 <= (self.fold or 0) <= (self.folds or 0):
             raise ValueError(
@@ -183,12 +177,6 @@ class RunSettings:
             )
         if self.groups is not None:
             find_groups((), self.groups)
-        if self.size is not None and len(self.size) != 2:
-            raise ValueError(
-                f"image_size must be a side, or a height and a width; received {self.size}."
-            )
-        if self.size is not None and min(self.size) < 1:
-            raise ValueError(f"image_size must be at least 1; received {self.image_size}.")
         if self.fit is not None:
             require_fit(self.fit)
 
@@ -218,7 +206,7 @@ class RunSettings:
 
     @property
     def leaves_head(self):
-        """Whether this is a fine-tuning of no epochs: a head that is fitted alone."""
+        """Whether this is a fine-tuning of no epochs: only a head is fitted."""
         return bool(self.weights) and self.recipe == "finetune" and self.changes.get("epochs") == 0
 
     @property

@@ -11,11 +11,8 @@ from keras_gmlp.utils.errors import require_one_of
 
 AUTO = "auto"  # a run records what it chose
 
-# Settings of a model that recipe.json records as well; `None` means the preset's.
-PATCH_OPTIONS = ("patch_size", "patch_window")
-PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
 CHOICES = {
-    "precision": PRECISIONS,
+    "precision": ("float32", "mixed_bfloat16", "mixed_float16"),
     "optimizer": ("adamw", "muon", "sgd"),
     "pipeline": ("auto", "device", "host"),
 }
@@ -206,20 +203,12 @@ RECIPES = {
 }
 
 
-def list_recipes(task=None):
-    """Returns the recipes of a task by name; each kind of task has its own under the same names."""
-    task = find_task(task)
-    if task.domain == "images":
-        return RECIPES
-    return {name: Recipe(**settings) for name, settings in task.recipes().items()}
-
-
 def find_recipe(name, task=None):
     """Returns the recipe of that name for a task; `None` is image classification."""
-    recipes = list_recipes(task)
-    if name not in recipes:
-        raise ValueError(f"Unknown recipe {name!r}. Expected one of: {', '.join(recipes)}.")
-    return recipes[name]
+    task = find_task(task)
+    recipes = RECIPES if task.domain == "images" else task.recipes()
+    require_one_of("recipe", name, recipes)
+    return RECIPES[name] if task.domain == "images" else Recipe(**recipes[name])
 
 
 def setting_names(settings):

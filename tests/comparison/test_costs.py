@@ -8,7 +8,6 @@ import pytest
 
 from keras_gmlp.comparison import costs
 from keras_gmlp.comparison.plan import PlannedRun, plan_images
-from keras_gmlp.evaluation.flops import count_flops
 from keras_gmlp.runs import RunSettings
 
 
@@ -52,25 +51,7 @@ def test_latency_is_that_of_the_model_as_it_was_trained(run, measured, folded):
     assert (run.directory / "model.tflite").read_bytes() == own
 
 
-def test_costs_of_a_run_whose_model_was_not_kept(tmp_path, measured, monkeypatch):
-    monkeypatch.setattr(costs, "count_flops", count_flops)
-    run = PlannedRun(*plan_images(["gmlp_n4_32"], RunSettings(), tmp_path))
-    run.directory.mkdir(parents=True)
-    (run.directory / "metrics.json").write_text("{}")
-    recipe = {"image_shape": [16, 16, 3], "labels": ["a", "b"]}
-    (run.directory / "recipe.json").write_text(json.dumps(recipe))
-    kept = sorted(run.directory.iterdir())
-    (cost,) = costs.measure_costs([run]).values()
-    # 16 tokens: stem, seven blocks of expand, spatial projection and shrink, head.
-    block = 192 * 384 + 16 * 192 + 192 * 192
-    assert cost["flops"] == 2 * (16 * (48 * 192 + 7 * block) + 192 * 2)
-    assert sorted(run.directory.iterdir()) == kept
-    assert json.loads((run.directory / "metrics.json").read_text())["flops"] == cost["flops"]
-    assert len(measured) == 1
-
-
-def test_run_without_model_and_recipe_is_reported(run, measured):
+def test_run_without_a_model_is_reported(run):
     lines = []
     assert costs.measure_costs([run], lines.append) == {"resmlp_n4_32": {}}
-    assert lines[0].startswith("resmlp_n4_32-seed0: found neither model.keras nor a recipe.json")
-    assert measured == []
+    assert lines[0].startswith("resmlp_n4_32-seed0: ")

@@ -12,9 +12,6 @@ SCRATCH = "none"  # of --weights
 # Settings of a recipe whose values are words.
 WORDS = ("optimizer", "precision", "pipeline", "teaching")
 
-# Settings whose values are two numbers, as JSON, or 0 for none.
-RANGES = ("resized_crop",)
-
 
 DATA = r"""
 --data NAME|PATH  digits (bundled), a TensorFlow Datasets name, a folder, or a table (.csv, .tsv)
@@ -119,7 +116,11 @@ def make_settings(options, **replaced):
 
     names = [field.name for field in dataclasses.fields(RunSettings)]
     given = {name: getattr(options, name, None) for name in names} | replaced
-    given |= {"set": _read_changes(options.set), "set_model": _read_arguments(options.set_model)}
+    given |= {"set": _read_values("--set", options.set)}
+    given |= {"set_model": _read_values("--set-model", options.set_model)}
+    for name, value in given["set"].items():
+        if name not in WORDS and not isinstance(value, int | float | list):
+            raise ValueError(f"--set {name}={value}: expected {name}=NUMBER.")
     given["folds"] = None  # a setting of each run on a fold
     if given["precision"] == "auto":
         given["precision"] = None
@@ -128,34 +129,15 @@ def make_settings(options, **replaced):
     return RunSettings(**{n: value for n, value in given.items() if value not in (None, [])})
 
 
-def _read_arguments(texts):
-    """Returns the values of --set-model, a dict."""
-    arguments = {}
+def _read_values(option, texts):
+    """Returns the values of NAME=VALUE, a dict: JSON, or a text."""
+    values = {}
     for setting in texts:
         name, _, text = setting.partition("=")
         if not text:
-            raise ValueError(f"--set-model {setting}: expected NAME=VALUE.")
-        arguments[name] = _read_value(text)
-    return arguments
-
-
-def _read_changes(texts):
-    """Returns the values of --set, a dict."""
-    changes = {}
-    for setting in texts:
-        name, _, text = setting.partition("=")
-        changes[name] = value = _read_value(text)
-        kinds, form = int | float, "NUMBER"
-        if name in RANGES:
-            kinds, form = int | float | list, "[SMALLEST,LARGEST], or 0 for none"
-        if name not in WORDS and not isinstance(value, kinds):
-            raise ValueError(f"--set {setting}: expected {name}={form}.")
-    return changes
-
-
-def _read_value(text):
-    """Returns the JSON in a text, or the text."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
+            raise ValueError(f"{option} {setting}: expected NAME=VALUE.")
+        try:
+            values[name] = json.loads(text)
+        except (ValueError, RecursionError):
+            values[name] = text
+    return values
