@@ -170,17 +170,12 @@ class Plan:
 
         return self._backend or keras.backend.backend()
 
-    def work(self, until=None):
-        """Trains all runs that are neither complete nor failed, if the data are still the same.
-
-        Args:
-            until: Time in seconds, as `time.time()` returns it, at which runs stop after an epoch;
-                `None` for no limit.
-        """
+    def work(self):
+        """Trains all runs that are neither complete nor failed, if the data are still the same."""
         self.check_recorded(self.backend)
         for run in (run for run in self.runs if run.begun and Run(run.directory).samples):
             check_samples(run.directory, run.load_data())
-        Workers(self.runs, self.jobs, self.backend, until).train()
+        Workers(self.runs, self.jobs, self.backend).train()
 
     def check_recorded(self, backend=None):
         """Raises a `ValueError` if a run was started with other settings, or on another backend."""

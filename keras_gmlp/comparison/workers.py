@@ -10,14 +10,12 @@ import time
 from keras_gmlp.utils.errors import why_ended
 from keras_gmlp.utils.progress import ProgressBar
 
-LEAST = 20.0  # seconds left for which no further run starts
-
 
 class Workers:
     """Processes that share the cores."""
 
-    def __init__(self, runs, jobs, backend, until=None):
-        self.runs, self.backend, self.until = runs, backend, until
+    def __init__(self, runs, jobs, backend):
+        self.runs, self.backend = runs, backend
         cores = available_cores()
         size = len(cores) // jobs
         self.side_by_side = jobs > 1
@@ -35,7 +33,7 @@ class Workers:
             while self.waiting or self.working:
                 while self.free and (run := self._take()):
                     self._start(run, self.free.pop())
-                if not self.working:  # no time, or those that are left start from each other
+                if not self.working:  # those that are left start from each other
                     self.waiting.clear()
                 self._collect()
                 working = [f"{run.name} {len(run.history())}/{run.epochs}" for run in self.working]
@@ -49,8 +47,6 @@ class Workers:
 
     def _take(self):
         """Takes the next run whose weights are trained, or `None`; drops those of failed runs."""
-        if self.until is not None and time.time() + LEAST > self.until:
-            return None
         for run in list(self.waiting):
             source = self.sources.get(run)
             if source is not None and source.failed:
@@ -75,7 +71,7 @@ class Workers:
         try:
             with open(run.directory / "log.txt", "w") as log:
                 pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "stderr": log}
-                command = train_command(run.settings, self.until)
+                command = train_command(run.settings)
                 process = subprocess.Popen(command, env=environment, **pipes)
         finally:
             if everywhere:
@@ -108,10 +104,9 @@ class Workers:
         return f"{text}, {failed} failed" if failed else text
 
 
-def train_command(settings, until=None):
+def train_command(settings):
     """Returns the command that trains a run and ends when its standard input closes."""
-    limit = [] if until is None else [str(until)]
-    return [sys.executable, "-m", "keras_gmlp.runs", json.dumps(settings.to_dict()), *limit]
+    return [sys.executable, "-m", "keras_gmlp.runs", json.dumps(settings.to_dict())]
 
 
 def available_cores():

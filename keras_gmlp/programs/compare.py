@@ -1,7 +1,6 @@
 """Trains many models under one recipe and compares them: a table and charts."""
 
 import shlex
-import time
 from pathlib import Path
 
 from keras_gmlp.programs.shared import cli
@@ -16,7 +15,6 @@ presets PRESET|PLAN.json+  as --model of train.py; or a file with the runs, a JS
 --tasks NAME|FILE|FOLDER+  with --prepared: as --task of train.py; default: sst2
 --runs DIR  folder of the runs; default: OUT/runs
 --jobs JOBS:int=1  runs at the same time, which share the cores
---seconds S:float  time limit: runs end after the last epoch that fits; the same command resumes
 --retry  train failed runs again
 --no-train  only table and charts of the existing runs
 --json  print the table's rows as JSON
@@ -29,22 +27,22 @@ examples:
   apps/compare.py gmlp_n4_32 vit_n4_32 --seeds 0 1 2 --no-train       the existing runs
 
   apps/compare.py gmlp_nano bert_nano --prepared runs/text --tasks sst2 cola --seeds 0 1 2
-  apps/compare.py docs/plans/families.json --seconds 540          what fits into nine minutes
+  apps/compare.py docs/plans/families.json --jobs 2               the runs in a file
 
 With --prepared, the presets are language models (`keras_gmlp.text.PRESETS`): each is pre-trained on
 the folder that apps/train.py --text prepared, and fine-tuned on each task with each seed. The table
 has differences seed by seed. --out is by default runs/compare-DATA, or of a file runs/compare-FILE.
 
 Writes OUT/results.csv (one row per run), OUT/results.md and charts. The table requires recipe.json,
-metrics.json and history.csv of a run, not its model. A sweep that was stopped or killed resumes
-when the same command is given again; a run that fails is a row with the reason.
+metrics.json and history.csv of a run, the costs its model, too. A sweep that was stopped or killed
+resumes when the same command is given again; a run that fails is a row with the reason.
 exit codes: 0 all runs complete, 1 some failed or are not done, 2 wrong usage, 130 stopped with
 Ctrl-C
 """
 
 
 # Options beside a file of runs, which has the others.
-OF_PLANS = ("presets", "out", "jobs", "seconds", "retry", "no_train", "json", "backend", "data_dir")
+OF_PLANS = ("presets", "out", "jobs", "retry", "no_train", "json", "backend", "data_dir")
 
 
 def check(options):
@@ -53,7 +51,6 @@ def check(options):
     options.plan = options.model if options.model.endswith(".json") else None
     name = Path(options.plan).stem if options.plan else Path(data).name
     options.out = options.out or f"runs/compare-{name}"
-    options.until = None if options.seconds is None else time.time() + options.seconds
     if options.plan:
         for name, usual in vars(main.parser.parse_args([options.plan])).items():
             if name not in OF_PLANS and getattr(options, name) != usual:
@@ -94,7 +91,7 @@ def compare(options):
             with directory_lock(plan.runs[0].directory.parent):
                 for run in plan.runs if options.retry else ():
                     run.forget_failure()
-                plan.work(options.until)
+                plan.work()
         return report(options, plan)
     except KeyboardInterrupt:
         raise KeyboardInterrupt("stopped; the same command resumes the sweep.") from None

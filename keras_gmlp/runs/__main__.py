@@ -1,6 +1,5 @@
-"""Trains one run of a plan: `python -m keras_gmlp.runs SETTINGS [UNTIL]`.
+"""Trains one run of a plan, `python -m keras_gmlp.runs SETTINGS`, a line of JSON.
 
-SETTINGS are JSON; UNTIL is the time, as `time.time()` returns it, at which the run stops.
 The process ends when its standard input closes, as when the process that started it is killed.
 """
 
@@ -8,7 +7,6 @@ import json
 import os
 import sys
 import threading
-import time
 
 
 def main(arguments=None):
@@ -16,17 +14,13 @@ def main(arguments=None):
     threading.Thread(target=stop_with_parent, daemon=True).start()
     from keras_gmlp.runs.run import train_run
     from keras_gmlp.runs.settings import RunSettings
-    from keras_gmlp.training.callbacks import TimeLimitError
     from keras_gmlp.utils.environment import keep_freed_memory
     from keras_gmlp.utils.errors import first_line
 
     keep_freed_memory()
-    text, *until = sys.argv[1:] if arguments is None else arguments
-    left = float(until[0]) - time.time() if until else None
+    (text,) = sys.argv[1:] if arguments is None else arguments
     try:
-        train_run(RunSettings(**json.loads(text)), export=False, verbose=0, time_limit=left)
-    except TimeLimitError:
-        pass  # it resumes
+        train_run(RunSettings(**json.loads(text)), export=False, verbose=0)
     except (ValueError, TypeError, RuntimeError, OSError, ImportError) as error:
         sys.exit(first_line(error, 1000))
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import time
 from pathlib import Path
 
 from keras_gmlp.data.run_folder import RESTORE, Run
@@ -46,7 +45,6 @@ def train_run(
     report=lambda text: None,
     restart=False,
     verbose="auto",
-    time_limit=None,
     **options,
 ):
     """Trains one run, or resumes it.
@@ -59,8 +57,7 @@ def train_run(
         dataset: An `ImageData` in place of the images that the settings name.
         introduce: Function that receives the `PreparedRun` before anything is trained.
         report: Function that receives lines of text on what is done.
-        restart, verbose, time_limit: As in `keras_gmlp.train`. A choice takes its time from the
-            `time_limit`, which does not stop it.
+        restart, verbose: As in `keras_gmlp.train`.
         **options: `tensorboard` and `callbacks` of `keras_gmlp.train`.
 
     Returns:
@@ -68,7 +65,6 @@ def train_run(
         include `accuracy_before`; after a choice the `candidates`. If several processes train,
         they are complete in the first one.
     """
-    began = time.monotonic()
     run = prepare(settings, dataset)
     introduce(run)
     complete = Run(settings.out).complete and not restart
@@ -77,8 +73,6 @@ def train_run(
     if choice is not None:
         changes = {**choice.changes, **run.settings.changes}
         run = build(run.settings.with_changes(**changes), run.source, run.data)
-    if time_limit is not None:
-        time_limit += began - time.monotonic()
     extra = {**run.settings.record(), "preset": run.origin.get("preset")}
     extra["command"] = run.settings.to_dict()
     if choice is not None:
@@ -91,7 +85,6 @@ def train_run(
         settings.out,
         restart=restart,
         verbose=verbose,
-        time_limit=time_limit,
         extra=extra,
         origin=run.origin,
         vectors=vectors,

@@ -19,30 +19,6 @@ class DivergedError(RuntimeError):
     """Raised when the loss becomes NaN or infinite."""
 
 
-class TimeLimitError(RuntimeError):
-    """Raised when a run stops at its time limit; the same call resumes it."""
-
-
-class TimeLimit(keras.callbacks.Callback):
-    """Ends training with a `TimeLimitError` after the last epoch that fits into a time."""
-
-    def __init__(self, seconds, epochs):
-        super().__init__()
-        self.end, self.epochs = time.monotonic() + seconds, epochs
-
-    def on_epoch_begin(self, epoch, logs=None):
-        self.began = time.monotonic()
-
-    def on_epoch_end(self, epoch, logs=None):
-        now = time.monotonic()  # final evaluation is left as much time as an epoch took
-        over = epoch + 1 < self.epochs and now + 2 * (now - self.began) > self.end
-        if agree(over):  # all processes stop, or none
-            raise TimeLimitError(
-                f"stopped at the time limit after epoch {epoch + 1} of {self.epochs}; the same "
-                "command resumes the run."
-            )
-
-
 class StopOnInterrupt(keras.callbacks.Callback):
     """Ends training after the present step if Ctrl-C was pressed; also a context manager."""
 

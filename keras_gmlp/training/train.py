@@ -19,7 +19,6 @@ from keras_gmlp.training.callbacks import (
     DivergedError,
     HistoryWriter,
     KeepBest,
-    TimeLimit,
     require_validation,
 )
 from keras_gmlp.training.checkpoints import RunCheckpoint
@@ -42,7 +41,6 @@ def train(
     restart=False,
     tensorboard=False,
     verbose="auto",
-    time_limit=None,
     callbacks=(),
     extra=None,
     origin=None,
@@ -71,8 +69,6 @@ def train(
         restart: Whether to delete a run in the directory and start again.
         tensorboard: Whether to write logs to `directory/tensorboard` as well.
         verbose: As in `model.fit`.
-        time_limit: Seconds after which the run stops, at the end of the last epoch that fits;
-            `None` for no limit.
         callbacks: Further `keras.callbacks.Callback`s, such as a logger or `EarlyStopping`; called
             after those of the run. A run that resumes begins with new ones.
         extra: Further entries for `recipe.json`, a dict. A run resumes with the same ones only,
@@ -96,7 +92,6 @@ def train(
             processes have different settings or data.
         DivergedError: If the loss becomes NaN or infinite.
         RuntimeError: If the directory is deleted while the run trains.
-        TimeLimitError: If the run stops at the time limit.
     """
     import matplotlib.figure  # noqa: F401 (if it is missing, fail now and not after the last epoch)
 
@@ -127,7 +122,7 @@ def train(
             if getattr(task, "fit_head", 0):
                 linear_head.fit_model(model, data, task, vectors)
             adapt_layers(model, task, data)
-        options = verbose, tensorboard, time_limit, callbacks
+        options = verbose, tensorboard, callbacks
         epochs, best = _fit(model, data, recipe, checkpoint, *options)
 
         if is_main():
@@ -155,7 +150,7 @@ def _load(model, task, directory):
     return metrics
 
 
-def _fit(model, data, recipe, checkpoint, verbose, tensorboard, time_limit, callbacks):
+def _fit(model, data, recipe, checkpoint, verbose, tensorboard, callbacks):
     """Trains from the checkpoint on; returns the epochs done and, with a patience, the best one."""
     task, directory, first = recipe.task, checkpoint.directory.parent, is_main()
     model, batches = prepare_fit(model, data, recipe)
@@ -178,11 +173,9 @@ def _fit(model, data, recipe, checkpoint, verbose, tensorboard, time_limit, call
         own += [HistoryWriter(directory), checkpoint]
     if first and tensorboard:
         own.append(keras.callbacks.TensorBoard(directory / "tensorboard"))
-    own += callbacks
-    if time_limit is not None:
-        own.append(TimeLimit(time_limit, recipe.epochs))
     if recipe.epochs and not (keep is not None and keep.ended(epochs)):
         verbose = verbose if first else 0
+        own = [*own, *callbacks]
         record = fit(model, batches, data, recipe, own, epochs, validate=True, verbose=verbose)
         epochs = record.epoch[-1] + 1 if record.epoch else epochs
     if keep is None:

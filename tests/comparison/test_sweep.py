@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 
 import keras
 import pytest
@@ -149,9 +148,7 @@ def replace_training(monkeypatch, code):
     """Has sweeps run some Python code in place of the training."""
     monkeypatch.setattr(
         "keras_gmlp.comparison.workers.train_command",
-        lambda settings, until: [
-            *(sys.executable, "-c", code, json.dumps(settings.to_dict()), str(until))
-        ],
+        lambda settings: [sys.executable, "-c", code, json.dumps(settings.to_dict())],
     )
 
 
@@ -185,14 +182,6 @@ def work(tmp_path, monkeypatch):
         return sorted(run.status.removeprefix("failed: ") for run in sweep.runs)
 
     return work
-
-
-def test_a_run_gets_the_time_limit_and_none_begins_just_before(tmp_path, monkeypatch):
-    replace_training(monkeypatch, "import sys; sys.exit(sys.argv[2])")
-    sweep = Plan(plan_images(["gmlp_n4_32"], RunSettings(), tmp_path))
-    for until, status in ((time.time() + 1, "0 epochs so far"), (10**10, "failed: 10000000000")):
-        sweep.work(until)
-        assert sweep.runs[0].status == status
 
 
 def test_bad_file_of_runs_is_one_line(tmp_path, app):

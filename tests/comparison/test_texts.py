@@ -61,7 +61,7 @@ else:
 def test_fine_tuning_waits_for_its_language_model(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(
         "keras_gmlp.comparison.workers.train_command",
-        lambda settings, until: [sys.executable, "-c", TRAINER, json.dumps(settings.to_dict())],
+        lambda settings: [sys.executable, "-c", TRAINER, json.dumps(settings.to_dict())],
     )
     names, jobs = ["gmlp_nano", "bert_nano"], min(2, len(available_cores()))
     sweep = Plan(plan(names, tmp_path, seeds=[0, 1]), jobs)

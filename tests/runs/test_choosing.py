@@ -122,14 +122,6 @@ def test_a_damaged_choice(places, chosen, tmp_path):
     assert choosing.choose(prepared, restart=True)[0].images == 6
 
 
-def test_the_choice_takes_its_time_from_the_limit(places, tmp_path, monkeypatch):
-    limits = []
-    monkeypatch.setattr(runs.run, "train", lambda *_, **options: limits.append(options) or {})
-    settings = make_settings(places, tmp_path, epochs=0)
-    runs.train_run(settings, export=False, verbose=0, time_limit=1e4)
-    assert 1e4 - 60 < limits[0]["time_limit"] < 1e4
-
-
 def forbid(places):
     raise AssertionError("the test images are read")
 

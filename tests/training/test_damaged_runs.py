@@ -10,7 +10,6 @@ import keras_gmlp
 from keras_gmlp.data import Augmentation, ImageData
 from keras_gmlp.data.images.samples import from_arrays
 from keras_gmlp.tasks.image_classification import ImageClassification
-from keras_gmlp.training.callbacks import TimeLimitError
 from keras_gmlp.training.recipes import Recipe
 from keras_gmlp.training.run_directory import read_history
 from keras_gmlp.training.train import train
@@ -36,9 +35,13 @@ def folders(tmp_path_factory):
     """A folder with a complete run, and one with a run that was stopped after an epoch."""
     complete, stopped = (tmp_path_factory.mktemp(name) for name in ("complete", "stopped"))
     train_run(complete)
-    with pytest.raises(TimeLimitError):
-        train_run(stopped, time_limit=0)
+    with pytest.raises(KeyboardInterrupt):
+        train_run(stopped, callbacks=[keras.callbacks.LambdaCallback(on_epoch_end=stop)])
     return {"complete": complete, "stopped": stopped}
+
+
+def stop(epoch, logs):
+    raise KeyboardInterrupt
 
 
 def cut(text):
