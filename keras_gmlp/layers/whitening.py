@@ -58,8 +58,7 @@ class WhiteningConvolution(ConfiguredLayer):
             batches: Iterable of arrays `(batch, height, width, channels)`, as `call` takes them.
 
         Raises:
-            ValueError: If there are no images, or `epsilon` is 0 and the pixels of a patch are
-                linearly dependent.
+            ValueError: If `epsilon` is 0 and the pixels of a patch are linearly dependent.
         """
         count, total, products = 0, 0.0, 0.0
         for batch in batches:
@@ -69,8 +68,6 @@ class WhiteningConvolution(ConfiguredLayer):
             count += len(patches)
             total += patches.sum(axis=0)
             products += patches.T @ patches
-        if not count:
-            raise ValueError(f"{self.name}: no images to compute the filters from.")
         mean = total / count
         filters = whitening_filters(products / count - np.outer(mean, mean), self.epsilon)
         self.kernel.assign(np.concatenate([filters, -filters], axis=1).reshape(self.kernel.shape))

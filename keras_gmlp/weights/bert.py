@@ -76,13 +76,11 @@ def open_bert(source):
         name.removeprefix("bert.").replace("gamma", "weight").replace("beta", "bias"): array
         for name, array in read_checkpoint(weights)[0].items()
     }
-    name = _find_architecture(settings, arrays, config)
+    name = _find_architecture(settings, arrays)
     own = {"separator": tokenizer.sep_id, "name": short_name(source).replace(".", "_")}
     model, labels = BERT(**arguments, **own), ()
     if name == "BertForSequenceClassification":
-        if "classifier.weight" not in arrays:
-            raise ValueError(f"{source}: has no classifier.weight; expected a {name}.")
-        labels = _read_labels(settings, len(arrays["classifier.weight"]), config)
+        labels = _read_labels(settings, len(arrays.get("classifier.weight", ())), config)
         model = text_classifier(model, len(labels))
     elif name == "BertModel":
         model = keras.Model(*encoder(model), name=model.name)
@@ -197,10 +195,8 @@ def _read_labels(settings, classes, path):
     return labels
 
 
-def _find_architecture(settings, arrays, path):
+def _find_architecture(settings, arrays):
     found = next((name for mark, name in MARKS.items() if mark in arrays), "BertForMaskedLM")
-    if found == "BertForSequenceClassification" and "pooler.dense.weight" not in arrays:
-        raise ValueError(f"{path}: a classifier of tokens; expected one of {', '.join(HEADS)}.")
     stated = (settings.get("architectures") or [found])[0]
     stated = SAME.get(stated, stated)
     return stated if stated != "BertModel" else found

@@ -16,7 +16,7 @@ from keras_gmlp.utils.environment import require
 from keras_gmlp.utils.errors import is_out_of_memory, shortened
 from keras_gmlp.utils.files import atomic_write, read_json, require_bounded, write_json
 from keras_gmlp.utils.labels import check_labels
-from keras_gmlp.utils.sources import HUB, SUFFIXES, WEIGHTS, find_suffix
+from keras_gmlp.utils.sources import HUB, WEIGHTS, find_suffix
 
 # Entries of training scripts that hold the weights; the first one that exists counts.
 _HOLDERS = (
@@ -62,10 +62,6 @@ def read_checkpoint(source):
     else:
         path = Path(source).expanduser()
         path = path / WEIGHTS if path.is_dir() else path
-        if not path.is_file():
-            raise ValueError(
-                f"{source}: no such file; expected {', '.join(SUFFIXES)} or {HUB}NAME."
-            )
         config = path.with_name("config.json")
     return _read(path, source), _read_config(Path(config))
 
@@ -159,8 +155,6 @@ def download(source, *files):
 def _read(path, source):
     """Reads the state dict of a file, float32 arrays by name."""
     suffix = find_suffix(path)
-    if not suffix:
-        raise ValueError(f"{source}: unknown kind of file; expected one of {', '.join(SUFFIXES)}.")
     try:
         return _unwrapped(_load(path, suffix))
     except ImportError as error:
@@ -202,8 +196,6 @@ def _load(path, suffix):
 
 def _unwrapped(arrays):
     """Returns the state dict inside the checkpoint of a training script, as float32 arrays."""
-    if not isinstance(arrays, dict):
-        raise ValueError(f"expected a state dict; received a {type(arrays).__name__}")
     for key in _HOLDERS:
         if isinstance(arrays.get(key), dict):
             arrays = arrays[key]

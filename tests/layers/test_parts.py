@@ -170,7 +170,6 @@ REFUSALS = [
     (lambda: PatchEmbedding(1, 4, 5), "patch_window"),
     (lambda: ResidualStem(6, 2), "patch_size"),
     (lambda: PatchEmbedding(5, 2)(keras.Input((4, 5, 3))), "cannot cut 4x5 pixels"),
-    (lambda: WhiteningConvolution(2).adapt([]), "no images"),
 ]
 
 
