@@ -86,9 +86,9 @@ def main(arguments=None):
     floors.add_argument("--label", metavar="COLUMN", help="column of the labels")
     options = parser.parse_args(arguments)
     if options.question == "cloze":
-        from keras_gmlp.inference import text as text_inference
+        from keras_gmlp.weights.loading import load
 
-        rows = measure_cloze(text_inference.load(options.model), options.file)
+        rows = measure_cloze(load(options.model), options.file)
         right = [row["rank"] for row in rows if row["rank"] != "-"]
         rows += [{"": f"first {k}", "rank": sum(r <= k for r in right)} for k in (1, 3, 10)]
     else:

@@ -66,12 +66,12 @@ class Peer:
     def read_features(self, folder):
         """Returns the vectors of the views of the training images, and those of the test images."""
         from keras_gmlp import data
-        from keras_gmlp.tasks.linear_head import choose_views, look
+        from keras_gmlp.tasks.linear_head import choose_views, cut_view
 
         found = data.load(folder, tuple(self.shape[:2]))
         images, labels = data.arrays(found, "train")
         views = choose_views(len(images), found.mirror)
-        vectors = np.stack([self.embed(look(images, view)) for view in views])
+        vectors = np.stack([self.embed(cut_view(images, view)) for view in views])
         images, truth = data.arrays(found)
         return vectors, labels, self.embed(images), truth
 
@@ -122,14 +122,14 @@ def train_own(way, options, folder):
 
 def compare_ways(options, peers):
     """Returns a row for each way and each peer."""
-    from keras_gmlp.inference import images as inference
     from keras_gmlp.inference.latency import time_calls
+    from keras_gmlp.weights.loading import load
 
     rows, calls = [], {}
     with tempfile.TemporaryDirectory() as folder:
         for way in options.only or WAYS:
             accuracy, file = train_own(way, options, folder)
-            model = inference.load(file, threads=1)
+            model = load(file, threads=1)
             rows.append({"": way, "accuracy, %": accuracy, "MB": file.stat().st_size / 1e6})
             image = np.zeros((1, *model.image_shape), "uint8")
             calls[way] = functools.partial(model.logits, image)

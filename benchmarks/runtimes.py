@@ -77,13 +77,13 @@ def prepare(options, folder):
     """Writes the model in each format, images of noise and their logits."""
     from keras_gmlp.evaluation.flops import random_model
     from keras_gmlp.export.formats import export
-    from keras_gmlp.inference import images as inference
     from keras_gmlp.models.precision import in_float32
     from keras_gmlp.utils.sources import find_shipped
+    from keras_gmlp.weights.loading import load
 
     source = Path(find_shipped(options.model))
     if source.is_dir():
-        model = in_float32(inference.load(source / "model.keras").model)
+        model = in_float32(load(source / "model.keras").model)
     else:
         model = random_model(options.model)
     model.save(folder / "model.keras")
@@ -121,15 +121,15 @@ def load_runtime(name, threads, preset, folder):
     if name.startswith("openvino"):
         precision = "bf16" if name == "openvino-bfloat16" else "f32"
         return load_openvino(folder / "model.onnx", threads, precision)
-    from keras_gmlp.inference import images as inference
     from keras_gmlp.utils.sources import FORMATS
+    from keras_gmlp.weights.loading import load
 
     if name == "keras-torch":
         import torch
 
         torch.set_num_threads(threads)
     path = folder / FORMATS.get(RUNTIMES[name], "model.keras")
-    model = inference.load(path, threads=threads)
+    model = load(path, threads=threads)
     if name in ("keras-tensorflow", "keras-jax"):
         return model.model.predict_on_batch  # XLA compiles it
     return model.logits

@@ -9,7 +9,7 @@ batches = text.MaskedBatches(prepared.train, batch_size=64)
 model.fit(batches, steps_per_epoch=1000, shuffle=False)
 classifier = text.text_classifier(model, classes=2)
 
-filler = text.from_keras(model, prepared.tokenizer)  # or text.load("runs/gmlp_nano-text")
+filler = text.from_keras(model, prepared.tokenizer)  # or keras_gmlp.load("runs/gmlp_nano-text")
 filler.fill_mask("Paris is the [MASK] of France.", top=3)
 ```
 """
@@ -42,7 +42,7 @@ _MODULES = {
     "tasks.text_classification": ["TextClassification"],
     "weights.bert": ["load_bert"],
     "inference.similarity": ["embed", "find_similar"],
-    "inference.text": ["TextModel", "from_keras", "load"],
+    "inference.text": ["TextModel", "from_keras"],
 }
 _PLACES = {name: module for module, names in _MODULES.items() for name in names}
 _PLACES["PRESETS"] = "models.presets"

@@ -11,7 +11,6 @@ import pytest
 from PIL import Image
 
 import keras_gmlp
-from keras_gmlp import inference
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "distillation"
 
@@ -127,7 +126,7 @@ def test_a_student_learns_and_resumes_after_a_kill(example, sources, monkeypatch
     assert len(history) == 4
     losses = [float(row.split(",")[1]) for row in history[1:]]
     assert losses[-1] < losses[0]
-    assert inference.load(sources / "killed" / "model.keras").labels == ("cat", "dog")
+    assert keras_gmlp.load(sources / "killed" / "model.keras").labels == ("cat", "dog")
     example("halve_weights").halve_weights(sources / "whole" / "model.keras")
     half = keras_gmlp.load_model(sources / "whole" / "model.keras", compile=False)
     images = np.random.default_rng(0).uniform(0, 255, (2, 16, 16, 3))

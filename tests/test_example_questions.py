@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from small_text import LINES
 
+import keras_gmlp
 from keras_gmlp import text
 
 PATH = Path(__file__).parents[1] / "examples/questions/questions.py"
@@ -82,7 +83,8 @@ def test_its_export_answers_the_same(run):
     folder, metrics = run
     assert metrics["exports"]["tflite_float32"]["max_logit_difference"] < 1e-3
     asked = "Who lives in Rome?", "the old Clementine the river"
-    whole, small = text.load(folder / "model.keras"), text.load(folder / "model_float32.tflite")
+    whole = keras_gmlp.load(folder / "model.keras")
+    small = keras_gmlp.load(folder / "model_float32.tflite")
     assert small.model is None
     assert small(*asked) == whole(*asked) | {
         "score": pytest.approx(whole(*asked)["score"], abs=1e-3)

@@ -13,10 +13,10 @@ from small_text import LINES
 import keras_gmlp
 from keras_gmlp import data
 from keras_gmlp.export.formats import export
-from keras_gmlp.inference import images as inference
 from keras_gmlp.runs import choosing
 from keras_gmlp.utils import sources
 from keras_gmlp.weights import pretrained
+from keras_gmlp.weights.loading import load
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = {
@@ -128,7 +128,7 @@ def test_classifying_example(workspace, capsys):
 def test_mediapipe_example(workspace, capsys):
     pytest.importorskip("mediapipe", exc_type=ImportError)
     name = "gmlp_n4_32-cifar10"
-    classifier = inference.load(ROOT / "saved_models" / name / "model.keras")
+    classifier = load(ROOT / "saved_models" / name / "model.keras")
     export(classifier.model, workspace / "runs" / name, ["mediapipe"], classifier.labels)
     run("docs/guides/deploy.md", 2)
     assert capsys.readouterr().out.startswith("cat 0.8")

@@ -255,8 +255,10 @@ class QuestionAnswering(TextTask):
     headline = "accuracy"
     unit = "windows"
     kind = "a model for questions"
-    method = "answer"
     logits_rank = 3
+    output = "logits of the first and the last token of the answer"
+    example = '("Who lives in Rome?", "A cat lives in Rome.")'
+    limits = ("It marks a part of the text, even if that does not answer.",)
 
     def __post_init__(self):
         super().__post_init__()
@@ -265,11 +267,12 @@ class QuestionAnswering(TextTask):
     def size(self, data):
         return len(data.encode("train", self.length)[0])
 
-    def measure(self, model, data):
-        logits = model.predict(self.evaluation_batches(data), verbose=0)
-        found = find_answers(data.tokenizer, data.test, self.length, logits)
-        scores = {f"test_{key}": value for key, value in score_answers(data.test, found).items()}
-        return {**super().measure(model, data), **scores}
+    def evaluate(self, model, data, split="test", samples=-1, verbose=0):
+        logits = model.predict(self.evaluation_batches(data, split), verbose=0)
+        questions = getattr(data, split)
+        found = find_answers(data.tokenizer, questions, self.length, logits)
+        scores = super().evaluate(model, data, split, samples, verbose)
+        return {**scores, **score_answers(questions, found)}
 
     @classmethod
     def encode(cls, model, samples):
@@ -283,7 +286,7 @@ class QuestionAnswering(TextTask):
         return find_answers(model.tokenizer, questions, model.length, logits)
 
     @classmethod
-    def answer(cls, model, question, context, may_be_none=False):
+    def predict(cls, model, question, context, may_be_none=False):
         """Returns the most probable answer, a dict: `answer`, `start`, `end`, `score`.
 
         `score` is its probability among all answers that were found and no answer.
@@ -295,19 +298,10 @@ class QuestionAnswering(TextTask):
         score = float(np.exp(places[start, end] - highest) / total)
         return {"answer": context[start:end], "start": start, "end": end, "score": score}
 
-    @classmethod
-    def describe_model(cls, recipe):
-        return {
-            **super().describe_model(recipe),
-            "output": "logits of the first and the last token of the answer",
-            "call": '("Who lives in Rome?", "A cat lives in Rome.")',
-            "limits": ["It marks a part of the text, even if that does not answer."],
-        }
-
 
 def train(options):
     """Fine-tunes a language model on questions; resumes a run that was stopped."""
-    opened = text.load(options.weights)
+    opened = keras_gmlp.load(options.weights)
     if opened.model is None:
         raise ValueError(f"{options.weights}: expected a .keras file.")
     data = Questions(
@@ -339,13 +333,13 @@ def train(options):
 def evaluate(options):
     """Prints exact match and F1 of a model."""
     questions = read_questions(options.data, "validation")
-    found = QuestionAnswering.find(text.load(options.model), questions)
+    found = QuestionAnswering.find(keras_gmlp.load(options.model), questions)
     print(json.dumps({"questions": len(questions), **score_answers(questions, found)}))
 
 
 def answer(options):
     """Prints the answer to each question."""
-    model, context = text.load(options.model), Path(options.context).read_text("utf-8")
+    model, context = keras_gmlp.load(options.model), Path(options.context).read_text("utf-8")
     for question in options.questions:
         found = model(question, context, may_be_none=options.may_be_none)
         print(f"{question} {found['answer'] or '(no answer)'} ({100 * found['score']:.0f} %)")

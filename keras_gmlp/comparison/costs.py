@@ -8,10 +8,10 @@ from pathlib import Path
 from keras_gmlp.data.run_folder import Run
 from keras_gmlp.evaluation.flops import count_flops
 from keras_gmlp.export.verify import export_run
-from keras_gmlp.inference import images as inference
 from keras_gmlp.inference.latency import measure_latencies
 from keras_gmlp.utils.card import read_card
 from keras_gmlp.utils.files import write_json
+from keras_gmlp.weights.loading import load
 
 
 def measure_costs(runs, report=lambda text: None, repeats=200):
@@ -26,7 +26,7 @@ def measure_costs(runs, report=lambda text: None, repeats=200):
                 path = directory / "model.tflite"
                 if not path.exists():
                     export_run(directory, ["tflite"])
-                classifiers[preset] = inference.load(path, threads=1)
+                classifiers[preset] = load(path, threads=1)
                 metrics = Run(run.directory).metrics  # after the export, which writes to it
                 if metrics.get("flops") is None:
                     metrics["flops"] = count_flops(directory / "model.keras")

@@ -135,13 +135,12 @@ class Run:
         parts = {} if parts == {"fraction": 1} else parts
         return chosen, own, {"groups": self.recipe.get("groups"), "parts": parts}
 
-    def texts(self, name=None, split=None, columns=None, data_dir=None):
+    def texts(self, name=None, split=None, columns=None):
         """Returns the `TextSource` of texts, and whether they are the run's.
 
         Args:
             name, split: As for `data`.
             columns: The columns that are given, a dict.
-            data_dir: Folder of TFDS.
 
         Raises:
             ValueError: See `data`.
@@ -153,7 +152,7 @@ class Run:
             names = ("column", "label", "test")
             columns = {**name_columns(*map(self.settings.get, names)), **columns}
             columns |= {"test": self._find(columns["test"])} if "test" in columns else {}
-        source = TextSource(chosen, columns, data_dir=data_dir)
+        source = TextSource(chosen, columns)
         if self.samples and other:
             own, tested = False, TextSource(other, {**columns, "test": None})
             self._find_roles(other, _read_texts(tested)[1], "all", False)  # for its warning

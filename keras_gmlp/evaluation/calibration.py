@@ -31,11 +31,11 @@ from keras_gmlp.training.model_card import write_model_card
 from keras_gmlp.utils.environment import require
 from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.files import directory_lock, write_json
-from keras_gmlp.utils.sources import find_model
+from keras_gmlp.utils.sources import KINDS, find_model
 from keras_gmlp.weights.loading import load
 
 
-def calibrate_run(directory, data=None, split=None, reject=0.05, data_dir=None):
+def calibrate_run(directory, data=None, split=None, reject=0.05):
     """Fits temperature and energy threshold, and writes them into all models of a run.
 
     The values go into the card of each model file, and with what was measured into metrics.json
@@ -51,7 +51,6 @@ def calibrate_run(directory, data=None, split=None, reject=0.05, data_dir=None):
             texts, of the run's data, and to all of other data.
         reject: Share of the inputs of known classes that may be rejected, in [0, 1); `None` for no
             threshold.
-        data_dir: The folder of TFDS; see `data.load`.
 
     Returns:
         A dict that JSON can hold: `data`, `split`, `images` or `texts` (their number),
@@ -74,10 +73,10 @@ def calibrate_run(directory, data=None, split=None, reject=0.05, data_dir=None):
     files = find_models(directory)
     with directory_lock(directory):
         cards = {path: read_any_card(path) for path in files}
-        task = find_task(cards[files[0]].get("task"))
-        metrics = Run(directory).metrics
-        read = _read_texts if task.domain == "texts" else _read_images
-        described, logits, labels, others = read(directory, data, split, data_dir)
+        run, model = Run(directory), load(find_model(directory, ("keras", *KINDS))[0])
+        metrics = run.metrics  # here, so that a damaged file is an error before a change
+        read = _read_texts if hasattr(model, "tokenizer") else _read_images
+        described, logits, labels, others = read(model, run, data, split)
         result = described | _fit(logits, labels, others, reject)
         entries = {name: result.get(name) for name in (TEMPERATURE, THRESHOLD)}
         for path, card in cards.items():
@@ -106,15 +105,14 @@ def _refuse_trained(name, own, split):
         )
 
 
-def _read_images(directory, data, split, data_dir):
+def _read_images(classifier, run, data, split):
     """Returns what the images are, their logits and classes, and logits of other pictures."""
-    classifier = load(find_model(directory, ("keras",))[0])
     if classifier.thresholds is not None:
-        raise ValueError(f"{directory}: gives any number of labels; calibration requires one.")
-    name, own, division = Run(directory).data(data, split)
+        raise ValueError(f"{run.path}: gives any number of labels; calibration requires one.")
+    name, own, division = run.data(data, split)
     _refuse_trained(name, own, split)
     split = split or ("validation" if own else "all")
-    images = LabelledImages(name, split, data_dir, **division)
+    images = LabelledImages(name, split, **division)
     refuse_several(name, images.label_rows)
     known = match_classes([classifier], images.labels, images.name)
     scorer = ClassScorer(classifier.labels, images.labels, known)
@@ -128,20 +126,18 @@ def _read_images(directory, data, split, data_dir):
     return described, logits.astype("float64"), scorer.places[labels], others
 
 
-def _read_texts(directory, data, split, data_dir):
+def _read_texts(model, run, data, split):
     """Returns for texts what `_read_images` does."""
-    model = load(directory)
     task = find_task(model.task)
     if task.logits_rank != 2:
-        raise ValueError(f"{directory}: {task.kind}; calibration requires a classifier.")
-    run = Run(directory)
-    source, own = run.texts(data, split, data_dir=data_dir)
+        raise ValueError(f"{run.path}: {task.kind}; calibration requires a classifier.")
+    source, own = run.texts(data, split)
     _refuse_trained(source.name, own, split)
     if own and split in (None, "validation"):
         settings = run.settings
         if not (settings.get("hold_out") or settings.get("validation")):
             raise ValueError(
-                f"{directory}: held no texts out; give others with --data FILE, --split test, or "
+                f"{run.path}: held no texts out; give others with --data FILE, --split test, or "
                 "train it again with --validation 0.1."
             )
         # Held-out texts replace the test texts.

@@ -8,8 +8,8 @@ import sys
 
 import keras
 
-from keras_gmlp.inference import images as inference
 from keras_gmlp.utils.environment import run_on
+from keras_gmlp.weights.loading import load
 
 
 def count_flops(path):
@@ -25,7 +25,7 @@ def count_flops(path):
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.utils.flop_counter import FlopCounterMode
 
-    model, counter = inference.load(path).model, FlopCounterMode(display=False)
+    model, counter = load(path).model, FlopCounterMode(display=False)
     # A fused attention is not counted on a CPU.
     with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), counter:
         model(torch.zeros(1, *model.input_shape[1:]), training=False)

@@ -81,16 +81,16 @@ class LabelPredictions:
 
         truth, given = self.truth, self.given
         # Counted here: scikit-learn takes a single column for the two classes of one label.
-        right, images, answers = (a.sum(axis=0) for a in (truth & given, truth, given))
+        right, images, chosen = (a.sum(axis=0) for a in (truth & given, truth, given))
         rows = []
         for i in np.flatnonzero(images):
             average = average_precision_score(truth[:, i], self.probabilities[:, i])
             row = {
                 "threshold": self.thresholds[i],
                 "average_precision": average,
-                "precision": right[i] / max(answers[i], 1),
+                "precision": right[i] / max(chosen[i], 1),
                 "recall": right[i] / images[i],
-                "f1": 2 * right[i] / (answers[i] + images[i]),
+                "f1": 2 * right[i] / (chosen[i] + images[i]),
             }
             rows.append({"label": self.labels[i], **round_scores(row), samples: int(images[i])})
         names = ("average_precision", "f1") if rows else ()

@@ -20,7 +20,6 @@ class LabelledImages:
     Args:
         name: A folder of class folders, a table, or a data set by name; see `data.load`.
         split: `"test"`, `"train"`, `"validation"`, or `"all"` for all of these.
-        data_dir: The folder of TFDS; see `data.load`.
         groups: Regular expression that divided the images of a folder; see `data.load`.
         parts: How a run divided the training images, arguments of `divide_training`; `None` or
             empty for all of them. The test images stay those of the data.
@@ -38,9 +37,9 @@ class LabelledImages:
         ValueError: If the data do not exist or have no images or classes. One line.
     """
 
-    def __init__(self, name, split="test", data_dir=None, groups=None, parts=None, roles=None):
+    def __init__(self, name, split="test", groups=None, parts=None, roles=None):
         require_one_of("split", split, SPLITS)
-        self.name, self.split, self._data_dir = canonical_name(name), split, data_dir
+        self.name, self.split = canonical_name(name), split
         self._division, self._pairs = {"groups": groups, "roles": roles}, None
         self._parts = parts if split in ("train", "validation") else None
         if holds_files(self.name):
@@ -55,7 +54,7 @@ class LabelledImages:
                 self._pairs = sorted(zip(chosen.paths, chosen.labels, strict=True))
             self.names = tuple(os.fsdecode(path) for path, _ in self._pairs)
             return
-        data = load(self.name, data_dir=data_dir, **self._division)
+        data = load(self.name, **self._division)
         self.labels, self.total = data.labels, sum(map(len, data.splits().values()))
         self.label_rows = data.label_rows()
         names = [n for n in SPLITS if n in data.splits()] if split == "all" else [split]
@@ -84,7 +83,7 @@ class LabelledImages:
             )
         else:
             fit = preparation.get("fit", "crop")
-            data = load(self.name, shape[:2], self._data_dir, shape[2], fit=fit, **self._division)
+            data = load(self.name, shape[:2], channels=shape[2], fit=fit, **self._division)
             splits = self._choose(data)
         for samples in splits:
             yield from samples.batches(BATCH)

@@ -52,14 +52,14 @@ def draw_mistakes(images, labels, logits, names, path, count=24):
     predicted = logits.argmax(axis=-1)
     wrong = np.flatnonzero(predicted != labels)
     worst = wrong[np.argsort(-confidence[wrong], kind="stable")][:count]
-    answers = [(names[labels[i]], names[predicted[i]], confidence[i]) for i in worst]
+    predictions = [(names[labels[i]], names[predicted[i]], confidence[i]) for i in worst]
     title = f"most confident mistakes ({len(wrong):,} of {len(labels):,} images)"
-    draw_gallery(images[worst], answers, path, title)
+    draw_gallery(images[worst], predictions, path, title)
 
 
-def draw_gallery(images, answers, path, title):
+def draw_gallery(images, predictions, path, title):
     """Draws images in rows of eight, with their true and predicted classes."""
-    texts = [f"{true}\n→ {guess} {100 * share:.0f} %" for true, guess, share in answers]
+    texts = [f"{true}\n→ {guess} {100 * share:.0f} %" for true, guess, share in predictions]
     plotting.draw_pictures(list(zip(images, texts, strict=True)), path, title)
 
 

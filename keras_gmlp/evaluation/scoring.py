@@ -186,6 +186,6 @@ def write_report(directory, report, result):
     title = f"most confident mistakes ({wrong:,} of {total:,} images)"
     if isinstance(result, LabelPredictions):
         title = f"largest errors of a label ({wrong:,} of {total:,} images are wrong)"
-    answers = [result.describe(index) for index, _ in result.errors]
+    predictions = [result.describe(index) for index, _ in result.errors]
     pixels = [image for _, image in result.errors]
-    plots.draw_gallery(pixels, answers, directory / "errors.png", title)
+    plots.draw_gallery(pixels, predictions, directory / "errors.png", title)

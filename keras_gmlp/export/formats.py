@@ -53,7 +53,10 @@ class ExportOptions:
             tokenizer=opened.tokenizer,
             length=opened.length,
             task=opened.task,
-            signature=find_task(opened.task).signature(opened.length),
+            signature={
+                name: (1, size or opened.length)
+                for name, size in find_task(opened.task).inputs.items()
+            },
         )
 
     def inputs(self, model):

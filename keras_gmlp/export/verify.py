@@ -128,7 +128,7 @@ def load_check_data(directory, name=None):
     task = find_task(card.get("task"))
     if task.domain == "texts":
         # The name of a prepared text does not say where it is.
-        if not (name or ("split" in task.choices and "data" in run.recipe)):
+        if not (name or (task.labelled and "data" in run.recipe)):
             raise ValueError(
                 f"{directory}: give --data FILE, a text to check the files with, or --no-check."
             )

@@ -1,4 +1,4 @@
-"""Opens a saved model of any format: file or folder, card, task, and what the task answers.
+"""Opens a saved model of any format: file or folder, card and task.
 
 Keras, TensorFlow and ONNX Runtime are imported for their own formats only.
 """
@@ -56,18 +56,14 @@ class Opened:
 def open_model(path, threads=None):
     """Opens a file, or the best one in the folder of a run, as an `Opened`."""
     threads = threads or min(4, os.cpu_count() or 1)
-    try:
-        path, kind = find_model(path, tuple(FILES))
-        if kind == "saved_model":
-            return _open_saved_model(path)
-        if kind == "onnx":
-            return _open_onnx(path, threads)
-        if kind != "keras":
-            return _open_tflite(path, threads)
-        model = load_model(path, compile=False)
-        return open_keras(model, path, read_labelled_card(path))
-    except PermissionError:
-        raise ValueError(f"{path}: no permission to read it.") from None
+    path, kind = find_model(path, tuple(FILES))
+    if kind == "saved_model":
+        return _open_saved_model(path)
+    if kind == "onnx":
+        return _open_onnx(path, threads)
+    if kind != "keras":
+        return _open_tflite(path, threads)
+    return open_keras(load_model(path, compile=False), path, read_labelled_card(path))
 
 
 def read_labelled_card(path, card=None):
@@ -204,8 +200,6 @@ def _open_saved_model(path):
         )
         outputs = {"logits": outputs["logits"]}  # it has probabilities and classes as well
     except Exception as error:  # TensorFlow's errors for a damaged folder have many classes
-        if "MetaGraphs" in str(error):  # advice for who calls TensorFlow
-            error = ValueError("saved_model.pb holds no model")
         raise damaged_error(path, error) from None
 
     def run(loaded=loaded, **arrays):  # a signature by itself does not keep its variables alive

@@ -133,8 +133,8 @@ def find_similar(model, query, samples, top=15, report=None):
         ValueError: As for `embed`, and if the query cannot be read. One line.
 
     Example:
-        >>> from keras_gmlp import inference
-        >>> classifier = inference.load("saved_models/gmlp_n4_32-cifar10/model.keras")
+        >>> import keras_gmlp
+        >>> classifier = keras_gmlp.load("saved_models/gmlp_n4_32-cifar10/model.keras")
         >>> find_similar(classifier, "docs/cat.jpg", ["docs/seven.png", "docs/cat.jpg"])[0][0]
         1
     """

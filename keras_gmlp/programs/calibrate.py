@@ -1,7 +1,5 @@
 """Calibrates a run: a temperature for its probabilities, and a threshold for unknown inputs."""
 
-import argparse
-
 from keras_gmlp.programs.shared import cli
 from keras_gmlp.programs.shared.messages import print_error
 
@@ -21,7 +19,8 @@ run RUN  folder of a run, or the name of an included model, such as gmlp_photo_6
 The temperature makes a probability say how often such predictions are right. Pictures, or texts,
 whose energy is above the threshold are rejected: the programs and the page take them for none of
 the classes. Neither changes the predicted class. Both are fitted to images, or texts, that the run
-was not trained on, and stored in its model.keras and in all its exports.
+was not trained on, and stored in its model.keras and in all its exports. The printed shares are
+those of model.keras; a file with 8-bit weights may reject a few other samples.
 
 Pictures of no class in a folder _other/, next to the class folders, measure how well they are
 rejected. Training ignores them.
@@ -36,12 +35,7 @@ examples:
 
 def share(text):
     """Returns a share from the command line, or `None` for none."""
-    value = None if text == "none" else float(text)
-    if value is not None and not 0 <= value < 1:
-        raise argparse.ArgumentTypeError(
-            f"must be none, or at least 0 and below 1; received {value}"
-        )
-    return value
+    return None if text == "none" else float(text)
 
 
 def run(options):

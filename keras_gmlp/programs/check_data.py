@@ -59,7 +59,7 @@ def run(options):
     model = None if (options.model or default) == "none" else options.model or default
     embed = None
     if model:
-        classifier = cli.load_classifier(model, features=True)
+        classifier = cli.load_model(model, features=True, domain="images")
         embed = functools.partial(similarity.embed, classifier)
     report = check_folder(folder, options.min_images, embed)
     files = [options.out / name for name in FILES]

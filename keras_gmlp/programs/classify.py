@@ -65,7 +65,7 @@ def classify_images(options, model):
 
         model = add_head(model, options.head)
     top = options.top if model.thresholds is None else len(model.labels)
-    cli.answer_each(
+    cli.show_each(
         options,
         list_images(options),
         lambda path: model.answer(path, top),
@@ -118,7 +118,7 @@ def classify_texts(options, model):
             return text.split("\t", 1)
         return text, options.pair
 
-    cli.answer_each(
+    cli.show_each(
         options,
         map(pair_up, texts.read_texts(options, options.inputs)),
         lambda pair: model.classify(*pair, options.top),

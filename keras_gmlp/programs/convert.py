@@ -118,9 +118,11 @@ def convert_text(options, path):
     """Converts a model for texts; returns a summary, a dict."""
     from keras_gmlp.tasks.confidence import Confidence
     from keras_gmlp.tasks.registry import find_task
+    from keras_gmlp.utils.sources import TRAINABLE, find_model
     from keras_gmlp.weights import text_folder
+    from keras_gmlp.weights.loading import load
 
-    opened, opens = text_folder.open_text_model(options.source), None
+    opened, opens = load(find_model(options.source, TRAINABLE)[0]), None
     if path.suffix == ".safetensors":
         opens = text_folder.write_text_folder(opened, path)
         if opened.confidence != Confidence():

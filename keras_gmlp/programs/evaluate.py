@@ -12,20 +12,17 @@ FILES = ("report.json", "predictions.csv", "confusion.png", "errors.png", "relia
 
 SHOWN = 50  # classes
 
-SCORES = ("precision", "recall", "f1")
-
-LABEL_SCORES = ("average_precision", "threshold", *SCORES)
-
 # What is printed in percent; and of several models, side by side.
 SHARES = {
     *("accuracy", "top5_accuracy", "balanced_accuracy", "calibration_error", "rejected"),
-    *("mean_average_precision", "mean_f1", "exact_match", "agreement", *LABEL_SCORES),
+    *("mean_average_precision", "mean_f1", "exact_match", "agreement", "average_precision"),
+    *("threshold", "precision", "recall", "f1"),
 }
 COMPARED = (
     *("mean_average_precision", "exact_match", "perplexity", "accuracy", "balanced_accuracy"),
-    *("matthews_correlation", "calibration_error", "rejected", "agreement", "latency_ms"),
+    *("matthews_correlation", "calibration_error", "rejected", "agreement"),
 )
-HIDDEN = ("agreement", "classes", "confusion", "cut", "images", "latency_ms", "model")
+HIDDEN = ("agreement", "classes", "confusion", "cut", "images", "model")
 
 USAGE = f"""\
 models MODEL+  a .tflite, .keras or .onnx file, a folder (SavedModel or run), the name of an
@@ -41,7 +38,6 @@ models MODEL+  a .tflite, .keras or .onnx file, a folder (SavedModel or run), th
 {COLUMNS}\
 --limit N:count  evaluate on N texts, drawn at random
 --out DIR  folder for the report and the pictures
---csv FILE  .csv file for the first model's predictions
 --data-dir
 --backend
 --json  print the report as JSON
@@ -49,10 +45,10 @@ models MODEL+  a .tflite, .keras or .onnx file, a folder (SavedModel or run), th
 The first model gets the full report, the others a row in a table. Classes are matched by name;
 samples of a class that a model does not know are left out and named.
 
-Models that give any number of labels for an image are scored label by label: average precision
-(AP), and precision, recall and F1 at the thresholds of the model. Labels that only the images or
-only the model know are left out and named. An exact match has all compared labels right. --out
-then writes no confusion.png, and errors.png shows the largest errors of any label.
+Models that give any number of labels for an image are scored label by label: average precision,
+and precision, recall and F1 at the thresholds of the model. Labels that only the images or only the
+model know are left out and named. An exact match has all compared labels right. --out then writes
+no confusion.png, and errors.png shows the largest errors of any label.
 
 --out writes report.json, with all models, and for the first one, if it is a classifier,
 predictions.csv, confusion.png, errors.png (the wrong predictions of images with the highest
@@ -72,16 +68,10 @@ def check(options):
     inputs = (options.data, options.test, *filter(os.path.isfile, options.models))
     for name in ("", *FILES) if options.out else ():
         cli.check_output(Path(options.out, name), *inputs)
-    if options.csv:
-        csv = Path(options.csv)
-        if csv.is_dir() or csv.suffix.lower() != ".csv" or csv.name.lower() == "history.csv":
-            raise cli.UsageError(f"--csv must be a .csv file, no history.csv: {str(csv)!r}")
-        cli.check_output(csv, *inputs, option="--csv")
 
 
 def run(options):
     from keras_gmlp.evaluation.scoring import evaluate, write_report
-    from keras_gmlp.utils.tables import write_table
 
     if not (Path(options.data).exists() or options.data == "digits"):
         cli.import_tensorflow()  # which the search for a data set by name imports
@@ -95,14 +85,6 @@ def run(options):
     report, result = evaluate(models, data, split, options.limit)
     for name, row in zip(options.models, report["models"], strict=True):
         row["model"] = name
-    if len(models) > 1 and not texts[0]:
-        with cli.quiet():  # the notes of TensorFlow, if this is the first import of Keras
-            from keras_gmlp.inference.latency import measure_latencies
-        seconds = measure_latencies(dict(enumerate(models)), repeats=20)
-        for i, row in enumerate(report["models"]):
-            row["latency_ms"] = round(1000 * seconds[i], 3)
-    if options.csv and result is not None:
-        write_table(options.csv, result.table())
     if options.out:
         with cli.quiet():
             write_report(options.out, report, result)
@@ -140,10 +122,8 @@ def choose_texts(options, model):
 
     task = find_task(model.task)
     refuse(options, ("groups",), "models of texts")
-    if "columns" not in task.choices:
-        refuse(options, ("column", "label"), task.kind)
-    if "split" not in task.choices:
-        refuse(options, ("split", "test"), task.kind)
+    if not task.labelled:
+        refuse(options, ("column", "label", "split", "test"), task.kind)
         return options.data, None
     named = name_columns(options.column, options.label, options.test)
     source, own = Run(options.models[0]).texts(options.data, options.split, named)
@@ -161,61 +141,46 @@ def show(report, total):
     first, *others = report["models"]
     split = f" (--split {report['split']})" if report["split"] else ""
     print(f"{printable(first['model'])} on {printable(report['data'])}{split}")
-    several, unit = "exact_match" in first, "images" if total is not None else "texts"
+    unit = "images" if total is not None else "texts"
     if total is not None:
-        print(f"images            {first['images']:,} of {total:,}")
-    show_names(report, "unknown_classes", f"{'labels' if several else unit} left out")
-    show_names(report, "missing_classes", "no images")
+        print(f"{'images':23}{first['images']:,} of {total:,}")
+    for key, note in (("unknown_classes", "left out"), ("missing_classes", f"no {unit}")):
+        if names := report.get(key):
+            print(f"{spell(key):23}{first_of([*map(printable, names)], 10)} ({note})")
     for key in first:
         if key not in HIDDEN:
-            print(f"{spell(key):18}{format_score(first, key):>8}")
+            print(f"{spell(key):23}{format_score(first, key):>8}")
     if first.get("cut"):
-        print(f"{'cut':18}{first['cut']:>8,} (longer than the model takes)")
-    if several:
-        show_classes(first, unit, "label", LABEL_SCORES)
-    elif "classes" in first:
-        show_classes(first, unit)
+        print(f"{'cut':23}{first['cut']:>8,} (longer than the model takes)")
+    if first.get("classes"):
+        show_classes(first["classes"])
     if others:
         compared = [key for key in COMPARED if any(key in row for row in report["models"])]
         compared = compared or [key for key in first if key not in HIDDEN]  # a user's own task
-        head = [spell(key).removesuffix(" accuracy") for key in compared]
-        rows = [cells(row, "model", compared) for row in report["models"]]
-        show_table(("model", *head), rows)
+        show_table(["model", *compared], report["models"])
 
 
-def show_names(report, key, note):
-    """Prints the names of classes that are left out, if there are any."""
-    if names := report.get(key):
-        print(f"{spell(key):18}{first_of([*map(printable, names)], 10)} ({note})")
-
-
-def show_classes(row, counted, title="class", scores=SCORES):
+def show_classes(classes):
     """Prints the scores of each class; of many, those with the lowest F1."""
-    classes = row["classes"]
     if len(classes) > SHOWN:
-        title = f"{SHOWN} lowest F1"
+        print(f"\nThe {SHOWN} classes with the lowest F1:")
         classes = sorted(classes, key=lambda row: row["f1"])[:SHOWN]
-    head = (title, *(spell(key).replace("average precision", "AP") for key in scores), counted)
-    show_table(head, [(*cells(row, "label", scores), f"{row[counted]:,}") for row in classes])
+    show_table([*classes[0]], classes)
 
 
-def show_table(head, rows):
-    """Prints rows of texts in columns."""
-    first, *widths = (max(map(len, column)) for column in zip(head, *rows, strict=True))
+def show_table(keys, rows):
+    """Prints entries of rows in columns; the first one is a name."""
+    shown = [[printable(row[keys[0]]), *(format_score(row, k) for k in keys[1:])] for row in rows]
+    shown = [[*map(spell, keys)], *shown]
+    first, *widths = (max(map(len, column)) for column in zip(*shown, strict=True))
     print()
-    for name, *texts in (head, *rows):
+    for name, *texts in shown:
         aligned = (f"{text:>{width}}" for text, width in zip(texts, widths, strict=True))
         print("  ".join((f"{name:{first}}", *aligned)))
 
 
-def cells(row, name, keys):
-    return printable(row[name]), *(format_score(row, key) for key in keys)
-
-
 def spell(key):
-    """Returns the name of a score as it is printed."""
-    text = key.replace("_", " ").replace("f1", "F1").replace("top5", "top-5")
-    return text.replace("mean average precision", "mean AP").replace("latency ms", "ms per image")
+    return key.replace("_", " ")
 
 
 def format_score(row, key):

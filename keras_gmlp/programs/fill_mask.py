@@ -34,12 +34,10 @@ exit codes: 0 done, 1 a text or the model could not be read, 2 wrong usage or a 
 
 def fill(options):
     # Imported here, so that --help is fast.
-    from keras_gmlp.inference import text as inference
     from keras_gmlp.tasks.text_model import NoMaskError
 
-    with cli.quiet():
-        warn = functools.partial(cli.fail, options, code=0)
-        model = inference.load(options.model or DEFAULT_LANGUAGE_MODEL, warn=warn)
+    warn = functools.partial(cli.fail, options, code=0)
+    model = cli.load_model(options.model or DEFAULT_LANGUAGE_MODEL, domain="texts", warn=warn)
     model.require("fill_mask")
 
     def ask(text):
@@ -56,7 +54,7 @@ def fill(options):
                 print(f"  [MASK] {number}")
             cli.print_bars([e["token_str"] for e in entries], [e["score"] for e in entries])
 
-    cli.answer_each(options, shared.read_texts(options, options.texts), ask, show, NoMaskError)
+    cli.show_each(options, shared.read_texts(options, options.texts), ask, show, NoMaskError)
 
 
 def check(options):

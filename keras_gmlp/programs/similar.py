@@ -8,7 +8,7 @@ from keras_gmlp.programs.shared import cli
 from keras_gmlp.programs.shared.text_options import SHOWN
 from keras_gmlp.utils.errors import printable, shortened
 from keras_gmlp.utils.inputs import TEXTS
-from keras_gmlp.utils.sources import DEFAULT_LANGUAGE_MODEL, FEATURES_FIRST, find_model
+from keras_gmlp.utils.sources import DEFAULT_LANGUAGE_MODEL
 
 USAGE = """\
 query QUERY  an image file, or a text
@@ -17,7 +17,7 @@ query QUERY  an image file, or a text
     apps/export.py --formats features, or, for images, published weights (a file or hf-hub:NAME);
     default: the included gmlp_photo_64, for texts amlp_nano-wiki
 --top N:count=15  images, or lines, to find
---out FILE  PNG file for a contact sheet of images
+--out FILE  .png file for a contact sheet of images
 --backend
 --json  print the result as JSON
 
@@ -49,7 +49,7 @@ def run(options):
     paths = [path for path in find_images(options.data) if os.path.realpath(path) != own]
     if not paths:
         raise ValueError(f"{printable(options.query)}: no other image to compare it with.")
-    classifier = cli.load_classifier(options.model, features=True)
+    classifier = cli.load_model(options.model, features=True, domain="images")
     report = functools.partial(cli.fail, options)
     pairs = find_similar(classifier, options.query, paths, options.top, report)
     if options.out:
@@ -64,7 +64,6 @@ def run(options):
 
 def run_texts(options):
     """Prints the lines of a file that are most similar to a text."""
-    from keras_gmlp.inference import text as text_inference
     from keras_gmlp.inference.similarity import find_similar
     from keras_gmlp.utils.text_files import read_lines
 
@@ -72,9 +71,8 @@ def run_texts(options):
     if not rows:
         raise ValueError(f"{printable(options.data)}: has no text; expected a text a line.")
     notes = []
-    with cli.quiet():
-        source, _ = find_model(options.model or DEFAULT_LANGUAGE_MODEL, FEATURES_FIRST)
-        model = text_inference.load(source, warn=notes.append)
+    source = options.model or DEFAULT_LANGUAGE_MODEL
+    model = cli.load_model(source, features=True, domain="texts", warn=notes.append)
     pairs = find_similar(model, options.query, [line for _, line in rows], options.top)
     found = [{"line": rows[n][0], "text": rows[n][1], "similarity": round(s, 6)} for n, s in pairs]
     cli.show_result(options, {"query": options.query, "similar": found}, show)
@@ -96,8 +94,6 @@ def check(options):
         raise cli.UsageError(f"{printable(options.query)} is a file; --data is a text: give a text")
     if options.texts and options.out:
         raise cli.UsageError("--out is for images; give --json for texts")
-    if options.out is not None and not options.out.lower().endswith(".png"):
-        raise cli.UsageError(f"--out must be a .png file; received {options.out!r}")
     if options.out:
         cli.check_output(options.out, options.data, options.query, options.model)
 

@@ -89,9 +89,9 @@ def list_pictures(options, path):
     from keras_gmlp import data
     from keras_gmlp.analysis import plots
     from keras_gmlp.evaluation.plots import draw_confusion, draw_mistakes
-    from keras_gmlp.inference import images as inference
+    from keras_gmlp.weights.loading import load
 
-    classifier = inference.load(path)
+    classifier = load(path)
     model = classifier.model
 
     @functools.cache
@@ -137,9 +137,9 @@ def list_pictures(options, path):
 def list_text_pictures(options, path):
     """Returns for a text model what `list_pictures` does."""
     from keras_gmlp.analysis import plots
-    from keras_gmlp.inference import text as inference
+    from keras_gmlp.weights.loading import load
 
-    opened, sentence = inference.load(path), options.text or SENTENCE
+    opened, sentence = load(path), options.text or SENTENCE
     model, tokenizer = opened.model, opened.tokenizer
     return {
         "filters": lambda path: plots.draw_distance_filters(model, path),

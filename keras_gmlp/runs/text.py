@@ -21,16 +21,16 @@ def build_language_model(settings, recipe):
 
 def adapt_language_model(settings, recipe):
     """Returns the texts of a task, the trained encoder with a new head, and its origin."""
-    from keras_gmlp.inference import text as inference
     from keras_gmlp.models.language_model import adapt, text_classifier
     from keras_gmlp.models.structure import longest_text
     from keras_gmlp.weights.bert import load_bert
+    from keras_gmlp.weights.loading import load
 
     path, kind = find_model(settings.weights, TRAINABLE)
     if kind == "published":
         trained, tokenizer = load_bert(path)
     else:
-        opened = inference.load(path)
+        opened = load(path)
         trained, tokenizer = opened.model, opened.tokenizer
     data = dataclasses.replace(open_texts(settings.text_source), tokenizer=tokenizer)
     longest = longest_text(trained)

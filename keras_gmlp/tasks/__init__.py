@@ -1,4 +1,4 @@
-"""Tasks: what a model is trained for, and what a saved model of a kind takes and answers."""
+"""Tasks: what a model is trained for, and what a saved model takes and predicts."""
 
 import lazy_loader
 
@@ -12,8 +12,9 @@ TEXT_TASKS = {
     "text_classification": ["TextClassification"],
 }
 SHARED = {"task": ["Task"], "text_task": ["TextTask"], "registry": ["find_task"]}
+SHARED["classifier"] = ["Classifier"]
 
-# Names load on first use (SPEC 1): a device with the LiteRT runtime alone imports no Keras.
+# Names load on first use (SPEC 1): a device with only the LiteRT runtime imports no Keras.
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__, submod_attrs={**SHARED, **IMAGE_TASKS, **TEXT_TASKS}
 )

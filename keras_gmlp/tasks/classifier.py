@@ -1,4 +1,4 @@
-"""What a loaded model of any format answers for images."""
+"""What a loaded model of any format predicts for images."""
 
 import dataclasses
 from collections.abc import Callable
@@ -9,10 +9,9 @@ import numpy as np
 from keras_gmlp.data.images.read_image import check_preparation, is_many, read_image, read_views
 from keras_gmlp.models.saved import require_numbers
 from keras_gmlp.tasks.confidence import TEMPERATURE, THRESHOLD, Answer, Confidence, read_confidence
+from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.utils.errors import check_top, first_line
 from keras_gmlp.utils.labels import show_labels
-
-TEXT = "Text models load with keras_gmlp.inference.text.load."
 
 # Entries of a card that are arguments of `read_image`.
 PREPARATION = ("crop", "interpolation", "fit")
@@ -43,6 +42,7 @@ class Classifier:
             each: `side` is relative to the largest part of the model's aspect ratio, `across` and
             `down` are its place in the free room, from 0 to 1. The mean of the logits is the
             answer.
+        task: Name of its task, which says what a call returns.
     """
 
     logits: Callable[[np.ndarray], np.ndarray]
@@ -56,10 +56,11 @@ class Classifier:
     confidence: Confidence = dataclasses.field(default_factory=Confidence)
     thresholds: tuple[float, ...] | None = None
     parts: tuple[tuple[float, float, float], ...] = ()
+    task: str = "image_classification"
 
-    def __call__(self, image, top=5):
-        """Returns the most probable classes of an image; see `classify`."""
-        return self.classify(image, top)
+    def __call__(self, image, **options):
+        """Returns what the task predicts for an image: usually what `classify` returns."""
+        return find_task(self.task).predict(self, image, **options)
 
     def read(self, image):
         """Reads an image to the model's pixels; see `data.images.read_image.read_image`."""
@@ -135,7 +136,7 @@ class Classifier:
         return [pair for index, pair in pairs if pair[1] >= self.thresholds[index]]
 
 
-def make_classifier(opened):
+def make_classifier(opened, task="image_classification"):
     """Returns the `Classifier` of an opened file, as its card describes it."""
     path, card = opened.path, opened.card
     _check_tensors(opened)
@@ -189,6 +190,7 @@ def make_classifier(opened):
         opened.interpreter,
         confidence,
         thresholds,
+        task=task,
     )
 
 
@@ -210,5 +212,5 @@ def _check_tensors(opened):
     raise ValueError(
         f"{opened.path}: not an image classifier; expected {' or '.join(opened.pixels)} (batch, "
         f"height, width, channels) in and float32 (batch, classes) out; received {taken} in and "
-        f"{given} out." + (f" {TEXT}" if any(dtype == "int32" for _, dtype in inputs) else "")
+        f"{given} out."
     )

@@ -37,8 +37,15 @@ def fit_temperature(logits, labels):
 
 
 def fit_threshold(logits, temperature, reject):
-    """Returns the energy above which at most a share of the images lies."""
-    return float(np.quantile(energies(logits, temperature), 1 - reject, method="inverted_cdf"))
+    """Returns the energy above which at most a share of the images lies.
+
+    It lies between the energies of two images, since another file of the model rounds them
+    differently.
+    """
+    found = energies(logits, temperature)
+    highest = np.quantile(found, 1 - reject, method="inverted_cdf")
+    above = found[found > highest]
+    return float((highest + above.min()) / 2 if len(above) else highest + 0.001)
 
 
 def energies(logits, temperature=1.0):

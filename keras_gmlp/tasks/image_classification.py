@@ -9,7 +9,6 @@ import numpy as np
 
 from keras_gmlp.data.batches.augmentation import Augmentation
 from keras_gmlp.tasks.classifier import make_classifier
-from keras_gmlp.tasks.scores import round_scores
 from keras_gmlp.tasks.task import Task, require_classes
 from keras_gmlp.utils.card import write_card
 from keras_gmlp.utils.environment import accelerators
@@ -60,6 +59,12 @@ class ImageClassification(Task):
     unit = "images"
     kind = "an image classifier"
     method = "classify"
+    output = "logits for {classes} classes"
+    example = '("docs/cat.jpg", top=3)'
+    limits = (
+        "It knows the classes above and no other. A calibrated model rejects pictures that show "
+        "something else, but not all of them.",
+    )
 
     def __post_init__(self):
         self.check_settings(
@@ -156,9 +161,14 @@ class ImageClassification(Task):
         return {**own, **json.loads(json.dumps(dataclasses.asdict(self)))}  # tuples become lists
 
     @classmethod
-    def wrap(cls, opened):
+    def wrap(cls, opened, warn=None):
         """Returns the `Classifier` of an opened file."""
-        return make_classifier(opened)
+        return make_classifier(opened, cls.name)
+
+    @classmethod
+    def predict(cls, model, image, top=5):
+        """Returns the most probable classes of an image; see `Classifier.classify`."""
+        return model.classify(image, top)
 
     @classmethod
     def check_samples(cls, model, data):
@@ -171,26 +181,3 @@ class ImageClassification(Task):
             )
         (images, truth), rows = arrays(data), data.label_rows()
         return images, truth if rows is None else rows[truth]
-
-    @classmethod
-    def score_logits(cls, logits, truth):
-        if truth.ndim == 1:
-            return super().score_logits(logits, truth)
-        from keras_gmlp.objectives.metrics import MeanAveragePrecision
-
-        metric = MeanAveragePrecision(truth.shape[1])
-        return round_scores({metric.name: metric(truth, logits)})
-
-    @classmethod
-    def describe_model(cls, recipe):
-        height, width, channels = recipe["image_shape"]
-        return {
-            "input": f"{width} by {height} pixels, {channels} channels, values from 0 to 255; a "
-            f"picture of another size is prepared by `--fit {recipe.get('fit', 'crop')}`",
-            "output": f"logits for {len(recipe['labels'])} classes",
-            "call": '.classify("docs/cat.jpg", top=3)',
-            "limits": [
-                "It knows the classes above and no other. A calibrated model rejects pictures that "
-                "show something else, but not all of them."
-            ],
-        }

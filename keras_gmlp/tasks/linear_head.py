@@ -32,7 +32,7 @@ def choose_views(images, mirror, own=1):
     return views[: max(1, count // own)]
 
 
-def look(images, view):
+def cut_view(images, view):
     """Returns a view of images, uint8 `(samples, height, width, channels)`."""
     (top, left, share), mirrored = view
     if share < 1:
@@ -52,7 +52,7 @@ def read_features(model, split, views):
         for images, truth in split.keep().batches(together):
             # Always as many, since TensorFlow and JAX compile each number again.
             full = images[np.arange(together) % len(images)]
-            seen = [embed.predict_on_batch(look(full, view)) for view in views]
+            seen = [embed.predict_on_batch(cut_view(full, view)) for view in views]
             vectors.append(np.stack(seen)[:, : len(images)].astype("float32"))
             labels.append(truth)
             progress.show(sum(map(len, labels)))

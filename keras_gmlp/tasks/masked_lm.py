@@ -5,6 +5,7 @@ import itertools
 import math
 import tempfile
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -52,8 +53,11 @@ class MaskedLM(TextTask):
     kind = "a masked language model"
     method = "fill_mask"
     architecture = "BertForMaskedLM"
-    inputs = ("token_ids", "mask_positions")
+    inputs: ClassVar = {"token_ids": None, "mask_positions": MASKS}
     logits_rank = 3
+    output = "logits for {vocabulary_size:,} tokens at each masked position"
+    example = '("Paris is the [MASK] of France.", top=3)'
+    limits = ("It has no notion of what is true.", *TextTask.limits)
 
     def __post_init__(self):
         super().__post_init__()
@@ -161,28 +165,23 @@ class MaskedLM(TextTask):
             "validation_tokens": len(data.valid),
         }
 
-    def measure(self, model, data):
-        """Returns perplexity, accuracy and loss on all windows of the validation text."""
-        values = self.evaluate(model, data)
-        return {f"test_{name}": value for name, value in values.items()}
-
     @classmethod
-    def wrap(cls, opened, tokenizer, *arguments, **options):
-        model = super().wrap(opened, tokenizer, *arguments, **options)
+    def wrap(cls, opened, *arguments, **options):
+        model = super().wrap(opened, *arguments, **options)
         ((*_, words), _) = next(iter(opened.outputs.values()))
-        if words != tokenizer.size:
+        if words != model.tokenizer.size:
             raise ValueError(
                 f"{opened.path} has logits for {words} tokens, its tokenizer has "
-                f"{tokenizer.size}; expected the tokenizer.json that the model was trained with."
+                f"{model.tokenizer.size}; expected the tokenizer.json of the model's training."
             )
         return model
 
     @classmethod
-    def answer(cls, model, text, top=5, pieces=False, exclude_context=False):
+    def predict(cls, model, text, top=5, pieces=False, exclude_context=False):
         """Returns the most probable words for each `[MASK]`; see `TextModel.fill_mask`."""
         check_top(top)
         if isinstance(text, list | tuple):
-            return [cls.answer(model, one, top, pieces, exclude_context) for one in text]
+            return [cls.predict(model, one, top, pieces, exclude_context) for one in text]
         tokenizer = model.tokenizer
         encoding = model.encode(text)
         (positions,) = np.nonzero(encoding.ids == tokenizer.mask_id)
@@ -220,20 +219,6 @@ class MaskedLM(TextTask):
                 result = {"score": float(row[token]), "token": int(token), "token_str": word}
                 found[-1].append({**result, "sequence": filled + text[end:]})
         return found[0] if wanted == 1 else found
-
-    @classmethod
-    def describe_model(cls, recipe):
-        said, words = super().describe_model(recipe), recipe["vocabulary_size"]
-        return {
-            **said,
-            "output": f"logits for {words:,} tokens at each masked position",
-            "call": '.fill_mask("Paris is the [MASK] of France.", top=3)',
-            "limits": ["It has no notion of what is true.", *said["limits"]],
-        }
-
-    @classmethod
-    def signature(cls, length):
-        return {**super().signature(length), "mask_positions": (1, MASKS)}
 
     @classmethod
     def check_samples(cls, model, data):

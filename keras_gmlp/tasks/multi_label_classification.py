@@ -20,6 +20,8 @@ class MultiLabelClassification(ImageClassification):
     headline = "mean_average_precision"
     kind = "a model that gives any number of labels"
     method = "find_labels"
+    example = '.find_labels("docs/cat.jpg")'
+    limits = ("It knows the classes above. Those that reach their threshold apply.",)
 
     def __post_init__(self):
         super().__post_init__()
@@ -67,14 +69,6 @@ class MultiLabelClassification(ImageClassification):
         labels = getattr(data, split).take(slice(EVALUATED_SAMPLES)).labels
         probabilities = keras.ops.convert_to_numpy(keras.ops.sigmoid(logits))
         return choose_thresholds(data.label_rows()[labels], probabilities)
-
-    @classmethod
-    def describe_model(cls, recipe):
-        return {
-            **super().describe_model(recipe),
-            "call": '.find_labels("docs/cat.jpg")',
-            "limits": ["It knows the classes above. Those that reach their threshold apply."],
-        }
 
 
 def match_labels(recipe, data):

@@ -154,25 +154,19 @@ class ClassScorer:
         return {"labels": labels, **found, **({} if known is None else {"known": known})}
 
 
-def match_classes(models, labels, name, fix="Name the folders as the model names its classes."):
+def match_classes(models, labels, name):
     """Returns the class names that the data and all models have, a set."""
     known = set(labels).intersection(*(model.labels for model in models))
-    if known:
-        return known
-    for model in models:
-        if not set(model.labels) & set(labels):
-            received, expected = (
-                first_of([*map(printable, names)], NAMED) for names in (labels, model.labels)
-            )
-            if not getattr(model, "named", True):
-                fix = f"The file has no class names. {fix}"
-            raise ValueError(
-                f"{printable(name)}: {printable(model.path)} knows none of its classes; received "
-                f"{received}; expected {expected}. {fix}".rstrip()
-            )
-    raise ValueError(
-        f"{printable(name)}: no class is known to all models; evaluate them one by one."
-    )
+    if not known:
+        received, expected = (
+            first_of([*map(printable, names)], NAMED) for names in (labels, models[0].labels)
+        )
+        raise ValueError(
+            f"{printable(name)}: none of its classes is known to "
+            f"{' and '.join(printable(model.path) for model in models)}; received {received}; "
+            f"expected {expected}. Name the classes as the model names them."
+        )
+    return known
 
 
 def calibration_error(probabilities, correct, bins=BINS):

@@ -1,6 +1,8 @@
 """The base class of tasks: a new kind of data, such as text, is a new `Task`."""
 
 import dataclasses
+import warnings
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,9 +19,17 @@ CHECKED = 1000  # samples that exported text models are checked with, at most
 class Task:
     """What a model is trained for, apart from how it is optimized; the base class of all tasks.
 
-    A subclass is a frozen dataclass whose fields are the task's settings. It sets the class
-    attributes and implements the methods that raise `NotImplementedError` here, which are all that
-    training, export, evaluation and the model card know of a task.
+    A new task is a frozen dataclass whose fields are its settings: a subclass of `TextTask` or of
+    `ImageClassification`, which know their data. It sets the class attributes and writes
+
+    - `objective`: what training minimizes and measures;
+    - `predict`: what a user gets from a loaded model for a sample;
+    - `score_logits`: the scores in the check of an exported file, if they are not the accuracy;
+    - `load_samples` and `score`, if `apps/evaluate.py` is to score its saved models;
+    - `encode`, if samples become other arrays than those of the class above.
+
+    A new kind of data also requires `check_fit`, `describe_data`, and what feeds the model:
+    `training_batches` from a place on, without end, and `evaluation_batches` of any split, once.
 
     Attributes:
         name: Name of the task in `recipe.json`; files without one are image classification.
@@ -27,17 +37,24 @@ class Task:
         unit: Plural of what a training set consists of, for example `"images"`.
         unit_size: Number of them in a sample.
         domain: `"images"` or `"texts"`, what a saved model takes.
-        kind: What a saved model is, for errors, such as `"a text classifier"`.
-        method: The method of a loaded model that answers.
-        inputs: Names of the inputs of a saved model.
+        kind: What a saved model is, for errors and its card, such as `"a text classifier"`.
+        method: The method of a loaded model that calls `predict`.
+        inputs: How many numbers each input of a text model takes, a dict by name; `None` for as
+            many as a text has tokens.
         logits_rank: Number of axes of its logits; identifies models without a card.
-        choices: Which of `split` and `columns` its evaluation lets a user choose.
+        labelled: Whether saved models are scored on labelled samples, of which a user chooses
+            splits and columns.
+        output: What the model returns, for its card; a format that takes entries of `recipe.json`
+            and `classes`, their number.
+        example: How the card calls the loaded model.
+        limits: What the card warns of.
     """
 
     name = None
     headline = None
     unit = "samples"
     unit_size = 1
+    measured = ("test", "train")  # splits of which the final metrics are, besides "validation"
 
     # What follows describes a saved model of the task to whatever opens, exports, tests or
     # describes it. It needs no settings, hence class attributes and class methods, and imports
@@ -45,9 +62,12 @@ class Task:
     domain = "images"
     kind = "a model"
     method = "__call__"
-    inputs = ("image",)
+    inputs: ClassVar = {"image": None}
     logits_rank = 2
-    choices = ()
+    labelled = False
+    output = "logits"
+    example = "(sample)"
+    limits = ()
 
     def check_settings(self, **checks):
         """Raises a `ValueError` for a wrong setting, given pairs: is it right, what is expected."""
@@ -61,23 +81,14 @@ class Task:
             register(cls)
 
     @classmethod
-    def wrap(cls, opened, **options):
-        """Returns the callable that a user gets for an opened file, an `inference.opening.Opened`.
-
-        It turns samples into the arrays that `opened.run` takes, and logits into answers. Options
-        are those of the function that loads: for texts `tokenizer`, `labels`, `length`, `warn`.
-        """
+    def wrap(cls, opened, warn=warnings.warn):
+        """Returns the model that a user calls for an `Opened` file; see `keras_gmlp.load`."""
         raise NotImplementedError
 
     @classmethod
-    def answer(cls, model, *samples, **options):
-        """Returns what a loaded model answers for a sample."""
+    def predict(cls, model, *sample, **options):
+        """Returns what a loaded model predicts for a sample, or for several."""
         raise NotImplementedError
-
-    @classmethod
-    def signature(cls, length):
-        """Returns the shape of each integer input in an exported file of a text model, a dict."""
-        return {"token_ids": (1, length)}
 
     @classmethod
     def check_samples(cls, model, data):
@@ -98,7 +109,12 @@ class Task:
     @classmethod
     def score_logits(cls, logits, truth):
         """Returns the scores of logits in the check of an exported file, a dict."""
-        return round_scores({"accuracy": np.mean(logits.argmax(-1) == truth)})
+        if truth.ndim == 1:
+            return round_scores({"accuracy": np.mean(logits.argmax(-1) == truth)})
+        from keras_gmlp.objectives.metrics import MeanAveragePrecision
+
+        metric = MeanAveragePrecision(truth.shape[1])
+        return round_scores({metric.name: metric(truth, logits)})
 
     @classmethod
     def load_samples(cls, models, source, split=None, limit=None):
@@ -120,14 +136,6 @@ class Task:
         """Returns the scores of a loaded model, a dict, and its predictions or `None`.
 
         Predictions are `tasks.scores.Predictions`.
-        """
-        raise NotImplementedError
-
-    @classmethod
-    def describe_model(cls, recipe):
-        """Returns what the model card of a run says of its model, a dict.
-
-        `input` and `output` of the model; `call`, how an example calls it; `limits`, a list.
         """
         raise NotImplementedError
 
@@ -233,15 +241,6 @@ class Task:
         batches = self.evaluation_batches(data, split, samples)
         with one_line_errors():
             return round_scores(model.evaluate(batches, verbose=verbose, return_dict=True))
-
-    def measure(self, model, data):
-        """Returns the final metrics: the headline on all splits, and the test loss."""
-        test = self.evaluate(model, data)
-        found = {"test": test, "train": self.evaluate(model, data, "train", EVALUATED_SAMPLES)}
-        if (split := self.validation_split(data)) not in found:
-            found[split] = self.evaluate(model, data, split)
-        found = {f"{name}_{self.headline}": scores[self.headline] for name, scores in found.items()}
-        return {**found, "test_loss": test["loss"]}
 
 
 def require_classes(model, data, build):

@@ -36,7 +36,7 @@ def load_teacher(source, model, logits=True):
     return teacher
 
 
-def answer(teacher, images):
+def run_teacher(teacher, images):
     """Returns a teacher's logits and features for images of any size, without gradients."""
     size = tuple(teacher.input_shape[1:3])
     if tuple(images.shape[1:3]) != size:
@@ -91,7 +91,7 @@ def make_taught_class(task, model):
             logits = y_pred["logits"]
             if not training:
                 return super().compute_loss(x, y, logits, sample_weight, training)
-            taught, taught_features = answer(teacher, x)
+            taught, taught_features = run_teacher(teacher, x)
             own = y_pred.get("head", logits)
             loss = (1.0 - share) * super().compute_loss(x, y, own, sample_weight, training)
             if share:

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from keras_gmlp.data.text.labelled_texts import choose_texts, open_texts
+from keras_gmlp.data.text.labelled_texts import choose_texts
 from keras_gmlp.data.text.tokenizer import encode_rows
 from keras_gmlp.tasks.scores import ClassScorer, match_classes, round_score
 from keras_gmlp.tasks.task import CHECKED, require_classes
@@ -31,7 +31,9 @@ class TextClassification(TextTask):
     kind = "a text classifier"
     method = "classify"
     architecture = "BertForSequenceClassification"
-    choices = ("split", "columns")
+    labelled = True
+    output = "logits for {classes} classes"
+    limits = ("It knows the classes above and no other.", *TextTask.limits)
     cuts = (16, 32, 64)
 
     def __post_init__(self):
@@ -44,27 +46,25 @@ class TextClassification(TextTask):
 
     def check_fit(self, model, data):
         super().check_fit(model, data)
-        require("sklearn", "fine-tuning", "demo")  # which `measure` imports, after the work
+        require("sklearn", "fine-tuning", "demo")  # which `evaluate` imports, after the work
         require_classes(model, data, "text_classifier(..., {})")
 
-    def measure(self, model, data):
-        """Returns the scores on the test texts; F1 is that of class 1, or the mean of all."""
+    def evaluate(self, model, data, split="test", samples=-1, verbose=0):
+        """Returns the scores on a split; F1 is that of class 1, or the mean of all."""
         from sklearn.metrics import f1_score
 
-        values, (token_ids, labels) = self.evaluate(model, data), data.encode("test", self.length)
+        values = super().evaluate(model, data, split, samples, verbose)
+        part = slice(None if samples < 0 else samples)
+        token_ids, labels = (array[part] for array in data.encode(split, self.length))
         predictions = model.predict(token_ids, verbose=0).argmax(axis=-1)
         average = "binary" if len(data.labels) == 2 else "macro"
         values["f1"] = round_score(f1_score(labels, predictions, average=average, zero_division=0))
         values["matthews_correlation"] = correlate(labels, predictions)
         values["predicted_classes"] = len(np.unique(predictions))
-        found = {f"test_{name}": value for name, value in values.items()}
-        if self.validation_split(data) == "validation":
-            held_out = self.evaluate(model, data, "validation")
-            found["validation_accuracy"] = held_out["accuracy"]
-        return found
+        return values
 
     @classmethod
-    def answer(cls, model, text, pair=None, top=None):
+    def predict(cls, model, text, pair=None, top=None):
         """Returns the classes of a text or pair, the most probable first; see `TextModel`."""
         if top is not None:
             check_top(top)
@@ -72,7 +72,7 @@ class TextClassification(TextTask):
             pairs = [None] * len(text) if pair is None else pair
             if not isinstance(pairs, list | tuple) or len(pairs) != len(text):
                 raise ValueError(f"expected a list of {len(text)} second texts, one for each text.")
-            return [cls.answer(model, *both, top) for both in zip(text, pairs, strict=True)]
+            return [cls.predict(model, *both, top) for both in zip(text, pairs, strict=True)]
         if model.pairs is not None and model.pairs != (pair is not None):
             takes, fix = ("pairs of texts", "give") if model.pairs else ("single texts", "omit")
             raise ValueError(
@@ -93,42 +93,26 @@ class TextClassification(TextTask):
         ]
 
     @classmethod
-    def describe_model(cls, recipe):
-        said, pair = super().describe_model(recipe), '"He left the house.", "He went out."'
-        return {
-            **said,
-            "output": f"logits for {len(recipe['labels'])} classes",
-            "call": f".classify({pair})" if recipe.get("pairs") else '.classify("a gem of a film")',
-            "limits": ["It knows the classes above and no other.", *said["limits"]],
-        }
-
-    @classmethod
     def check_samples(cls, model, data):
-        source, data = data, open_texts(data)
-        test = data.test
-        if tuple(data.labels) != model.labels or model.pairs not in (None, test.pairs):
-            raise ValueError(
-                f"{source.name} has {_describe(test.pairs, data.labels)}; the model classifies "
-                f"{_describe(model.pairs, model.labels)}. Check it on its training data."
-            )
-        part = test.take(CHECKED)
-        return part.texts, part.labels
+        samples, _ = cls.load_samples([model], data, "test", CHECKED)
+        texts, scorer = cls.choose_samples(model, samples)
+        return texts.texts, scorer.places[texts.labels]
 
     @classmethod
     def load_samples(cls, models, source, split=None, limit=None):
         from keras_gmlp.data.run_folder import Run  # here: it imports Pillow
 
-        require("sklearn", "evaluation", "demo")  # which `score` imports, after the work
         texts, labels, split = choose_texts(source, split)
         for model in models[1:] if split != "train" else ():
             Run(model.path).warn_of(source.name, texts.texts)
         texts = texts.take(draw_places(len(texts), limit))
-        known = match_classes(models, labels, str(source.name), fix="")
+        known = match_classes(models, labels, str(source.name))
         unknown = [label for label in labels if label not in known]
         return (source.name, texts, labels, known), {"split": split, "unknown_classes": unknown}
 
     @classmethod
     def score(cls, model, samples):
+        require("sklearn", "evaluation", "demo")  # before the work
         texts, logits, scorer, cut = cls.read_logits(model, samples)
         names = (text if isinstance(text, str) else "\t".join(text) for text in texts.texts)
         result = scorer.collect(names=tuple(names), **scorer.read(logits, texts.labels))
@@ -137,8 +121,8 @@ class TextClassification(TextTask):
         return {**scores, "cut": cut}, result
 
     @classmethod
-    def read_logits(cls, model, samples):
-        """Returns texts of known classes, their logits, a `ClassScorer` and how many were cut."""
+    def choose_samples(cls, model, samples):
+        """Returns the texts whose classes the model knows, and a `ClassScorer`."""
         name, texts, labels, known = samples
         if model.pairs not in (None, texts.pairs):
             received, takes = ["pairs", "single texts"][:: 1 if texts.pairs else -1]
@@ -149,7 +133,12 @@ class TextClassification(TextTask):
             raise ValueError(
                 f"{name}: none of the {len(texts):,} texts has a class that models know."
             )
-        texts = texts.take(places)
+        return texts.take(places), scorer
+
+    @classmethod
+    def read_logits(cls, model, samples):
+        """Returns texts of known classes, their logits, a `ClassScorer` and how many were cut."""
+        texts, scorer = cls.choose_samples(model, samples)
         token_ids, cut = encode_rows(model.tokenizer, texts.texts, model.length)
         logits = run_with_progress(model, "classifying", {"token_ids": token_ids})
         return texts, logits, scorer, cut
@@ -162,7 +151,3 @@ def correlate(labels, predictions):
     if len(np.unique([labels, predictions])) == 1:  # of which scikit-learn warns
         return 0.0
     return round_score(matthews_corrcoef(labels, predictions))
-
-
-def _describe(pairs, labels):
-    return f"{'pairs of ' if pairs else ''}texts as {', '.join(labels[:10])}"

@@ -1,4 +1,4 @@
-"""A saved text model that answers; its task says what."""
+"""A saved text model, to call; its task says what it predicts."""
 
 import dataclasses
 import warnings
@@ -46,8 +46,8 @@ class TextModel:
     confidence: Confidence = dataclasses.field(default_factory=Confidence)
 
     def __call__(self, *texts, **options):
-        """Returns what the task answers for texts; the methods below say it for each task."""
-        return find_task(self.task).answer(self, *texts, **options)
+        """Returns what the task predicts for texts; the methods below say it for each task."""
+        return find_task(self.task).predict(self, *texts, **options)
 
     def fill_mask(self, text, top=5, pieces=False, exclude_context=False):
         """Returns the most probable words for each `[MASK]` in a text.

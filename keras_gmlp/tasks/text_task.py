@@ -4,15 +4,16 @@ import dataclasses
 import itertools
 import warnings
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
-from keras_gmlp.data.text.tokenizer import describe_unknown, encode_rows
+from keras_gmlp.data.text.tokenizer import Tokenizer, describe_unknown, encode_rows
 from keras_gmlp.models.saved import require_numbers
 from keras_gmlp.tasks.confidence import read_confidence
 from keras_gmlp.tasks.task import Task
 from keras_gmlp.tasks.text_model import TextModel
-from keras_gmlp.utils.card import write_text_card
+from keras_gmlp.utils.card import read_tokenizer, write_text_card
 from keras_gmlp.utils.errors import naming_errors, printable, shortened
 from keras_gmlp.utils.progress import ProgressBar
 
@@ -37,7 +38,7 @@ FINE_TUNING = {
 class TextTask(Task):
     """A task of texts; the base class of those, and of a user's own.
 
-    A subclass adds `answer`, and the objective unless it is that of classes; what this class takes
+    A subclass adds `predict`, and the objective unless it is that of classes; what this class takes
     from `data` is `name`, `tokenizer`, `train`, `encode(split, length)`, which returns token ids
     and targets, and, if it has them, `labels` and `pairs`.
 
@@ -49,7 +50,10 @@ class TextTask(Task):
 
     domain = "texts"
     unit = "texts"
-    inputs = ("token_ids",)
+    measured = ("test",)
+    inputs: ClassVar = {"token_ids": None}
+    example, pair_example = '("a gem of a film")', '("He left the house.", "He went out.")'
+    limits = ("It can repeat what people wrote in the training texts, prejudice included.",)
 
     # The class of the package transformers with the same head; a key of `BERT_HEADS`, or none.
     architecture = None
@@ -119,9 +123,10 @@ class TextTask(Task):
         write_text_card(path, self.name, data.tokenizer, getattr(data, "labels", ()), metadata)
 
     @classmethod
-    def wrap(cls, opened, tokenizer, labels=(), length=None, warn=warnings.warn):
-        """Returns the `TextModel` of an opened file; see `Task.wrap`."""
+    def wrap(cls, opened, tokenizer=None, labels=(), length=None, warn=warnings.warn):
+        """Returns the `TextModel` of an opened file, by default with the file's own tokenizer."""
         card, path, model = opened.card, opened.path, opened.model
+        tokenizer = tokenizer or _read_tokenizer(path)
         if set(opened.inputs) != set(cls.inputs) or len(opened.outputs) != 1:
             raise ValueError(
                 f"{path}: not {cls.kind}; expected the inputs {' and '.join(cls.inputs)}; received "
@@ -174,17 +179,28 @@ class TextTask(Task):
     def encode(cls, model, samples):
         return {"token_ids": encode_rows(model.tokenizer, samples, model.length)[0]}
 
-    @classmethod
-    def describe_model(cls, recipe):
-        texts = "a pair of texts" if recipe.get("pairs") else "a text"
-        return {
-            "input": f"{texts}, up to {recipe.get('length')} tokens in all; the rest is cut off",
-            "output": "logits",
-            "call": '("a gem of a film")',
-            "limits": [
-                "It can repeat what people wrote in the training texts, prejudice included."
-            ],
-        }
+
+def _read_tokenizer(path):
+    """Returns the tokenizer in a model's file, or the one next to it."""
+    text = read_tokenizer(path)
+    if text is not None:
+        return Tokenizer(text, path)
+    place = path.with_name("tokenizer.json")
+    if not place.exists():
+        raise ValueError(
+            f"{path} has no tokenizer; expected one in the file, as training and export write it, "
+            "or a tokenizer.json next to it."
+        )
+    from keras_gmlp.data.run_folder import Run  # here: it imports Pillow
+
+    tokenizer = Tokenizer.load(place)
+    recorded = Run(path).recipe.get("tokenizer", tokenizer.hash)
+    if recorded != tokenizer.hash:
+        raise ValueError(
+            f"{place}: not the tokenizer that the model was trained with, whose hash is "
+            f"{recorded[:12]}; received {tokenizer.hash[:12]}."
+        )
+    return tokenizer
 
 
 def _find_pairs(data):

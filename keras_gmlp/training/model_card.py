@@ -1,13 +1,11 @@
 """The model card of a run, README.md: its recipe and metrics in a template."""
 
-import inspect
 import json
 import re
 import shlex
 from pathlib import Path
 
 from keras_gmlp.data.run_folder import Run
-from keras_gmlp.models.presets import IMAGE_PRESETS, TEXT_PRESETS
 from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.utils.errors import first_of
 from keras_gmlp.utils.files import atomic_write
@@ -21,42 +19,43 @@ NOTES = "<!-- notes -->"  # the text after this line is written by hand and surv
 CARD = """\
 # {name}
 
-{title}, trained with `keras_gmlp` on `{data}`. Shares are between 0 and 1.
+{kind}, trained with `keras_gmlp` on `{data}`. Shares are between 0 and 1.
 
 {facts}
 
-{classes}## Use it
+## Use it
 
 ```python
-from keras_gmlp import {module}
+import keras_gmlp
 
-model = {module}.load({path})
-print(model{call})
+model = keras_gmlp.load({path})
+print(model{example})
 ```
 
 ## Results
 
 On {tested} of `{data}`; `train` is measured on at most 10,000 samples:
 
-{scores}
-
-{files}
+{results}
 
 `apps/export.py` writes and checks all formats. The latency is the median on one thread of the
 machine that exported.
 
-{confidence}## Training
+## Training
 
-{curves}{command}
+{training}
 
 `recipe.json` holds all settings and versions, `metrics.json` all that was measured.
 
 ## Limits
 
 {limits}
+- The scores are for {unit} from the same source as the training {unit}. Expect less for others.
+- It is one run with one seed. Another seed gives other scores.
+- The licence of the training {unit} is not recorded.
 
 <!-- Training and export write this file and keep the text after the next line. -->
-{notes}"""
+"""
 
 
 def write_model_card(directory, metrics=None):
@@ -89,74 +88,55 @@ def read_notes(path):
 
 def model_card(place, recipe, metrics, megabytes=None):
     """Returns the text of a model card, in Markdown, up to and including the line `NOTES`."""
-    task, name, data = find_task(recipe.get("task")), Path(place).resolve().name, recipe.get("data")
-    said, labels = task.describe_model(recipe), recipe.get("labels", [])
+    task, name = find_task(recipe.get("task")), Path(place).resolve().name
+    held, folds = recipe.get("command", {}).get("hold_out"), recipe.get("folds")
+    tested = f"the test {task.domain}"
+    if held:
+        tested = f"{held:g} of the training {task.domain}, which were held out,"
+    if folds:
+        tested = f"fold {recipe.get('fold')} of {folds}, left out from the training {task.domain}"
+    card = CARD.format(
+        name=name,
+        kind=task.kind[0].upper() + task.kind[1:],
+        data=recipe.get("data"),
+        facts=_describe_model(task, recipe, metrics),
+        path=json.dumps(place),
+        example=task.pair_example if recipe.get("pairs") else task.example,
+        tested=tested,
+        results=_describe_results(task, metrics, megabytes),
+        training=_describe_training(name, recipe),
+        limits="\n".join(f"- {limit}" for limit in task.limits),
+        unit=task.domain,
+    )
+    return card + NOTES
+
+
+def _describe_model(task, recipe, metrics):
+    """Returns the table of what the model is, and its classes."""
+    labels, fit = recipe.get("labels", []), recipe.get("fit", "crop")
+    if task.domain == "images":
+        height, width, channels = recipe["image_shape"]
+        takes = f"{width} by {height} pixels, {channels} channels, values from 0 to 255; a picture "
+        takes += f"of another size is prepared by `--fit {fit}`"
+    else:
+        takes = "a pair of texts" if recipe.get("pairs") else "a text"
+        takes += f", up to {recipe.get('length')} tokens in all; the rest is cut off"
     facts = {
         "model": f"`{recipe.get('preset') or recipe.get('model')}`",
-        "family": _family(recipe.get("preset")),
         "parameters": metrics.get("parameters"),
-        "input": said["input"],
-        "output": said["output"],
+        "input": takes,
+        "output": task.output.format(**{**recipe, "classes": len(labels)}),
     }
-    scores = {
-        key.replace("_", " "): value
-        for key, value in metrics.items()
-        if key.startswith(("test_", "train_", "validation_"))
-    }
-    calibration = {
-        key.replace("_", " "): value for key, value in metrics.get("calibration", {}).items()
-    }
-    limits = [
-        *said["limits"],
-        f"The scores are for {task.domain} from the same source as the training {task.domain}. "
-        "Expect less for others.",
-        "It is one run with one seed. Another seed gives other scores.",
-        f"The licence of the training {task.domain} is not recorded.",
-    ]
-    return CARD.format(
-        name=name,
-        title=task.kind[0].upper() + task.kind[1:],
-        data=data,
-        facts=_table(facts),
-        classes=f"Classes: {first_of(show_labels(labels), 100)}.\n\n" if labels else "",
-        module="inference" if task.domain == "images" else "text",
-        path=json.dumps(place),
-        call=said["call"],
-        tested=_tested(task, recipe),
-        scores=_table(scores),
-        files=_files(task, metrics, megabytes),
-        confidence=f"## Confidence\n\nFitted to these data:\n\n{_table(calibration)}\n\n"
-        if calibration
-        else "",
-        curves="![Curves of each epoch](curves.png)\n\n" if recipe.get("epochs") != 0 else "",
-        command=_repeat(name, recipe),
-        limits="\n".join(f"- {limit}" for limit in limits),
-        notes=NOTES,
-    )
+    classes = f"\n\nClasses: {first_of(show_labels(labels), 100)}." if labels else ""
+    return _make_table(facts) + classes
 
 
-def _family(preset):
-    """Returns the family of a preset and links to its papers."""
-    for module, presets in (("", IMAGE_PRESETS), ("text.", TEXT_PRESETS)):
-        if preset in presets:
-            family = inspect.unwrap(presets[preset][0])
-            papers = re.findall(r"https://arxiv\.org/abs/([\d.]+\d)", family.__doc__ or "")
-            links = [f"[arXiv {paper}](https://arxiv.org/abs/{paper})" for paper in papers]
-            return ", ".join([f"`keras_gmlp.{module}{family.__name__}`", *links])
-    return None
-
-
-def _tested(task, recipe):
-    if folds := recipe.get("folds"):
-        return f"fold {recipe.get('fold')} of {folds}, left out from the training {task.domain}"
-    if held := recipe.get("command", {}).get("hold_out"):
-        return f"{held:g} of the training {task.domain}, which were held out,"
-    return f"the test {task.domain}"
-
-
-def _files(task, metrics, megabytes):
-    """Returns the table of the model's files."""
-    head = ["file", task.headline.replace("_", " "), "same answer as Keras", "MB", "ms"]
+def _describe_results(task, metrics, megabytes):
+    """Returns the tables of the scores, of the calibration, and of the model's files."""
+    splits = ("test_", "train_", "validation_")
+    tables = [_make_table({k: value for k, value in metrics.items() if k.startswith(splits)})]
+    if "calibration" in metrics:
+        tables += ["Calibrated on these data:", _make_table(metrics["calibration"])]
     rows = []
     if megabytes is not None:
         score = metrics.get(f"test_{task.headline}")
@@ -166,16 +146,18 @@ def _files(task, metrics, megabytes):
         if key != "keras":
             file = FORMATS.get(key, key)
             rows.append([f"`{file}`", *(_show(entry.get(column)) for column in columns)])
-    return "\n".join(make_table(head, rows))
+    head = ["file", task.headline.replace("_", " "), "same answer as Keras", "MB", "ms"]
+    return "\n\n".join([*tables, "\n".join(make_table(head, rows))])
 
 
-def _repeat(name, recipe):
-    """Returns the command that repeats the run."""
+def _describe_training(name, recipe):
+    """Returns the curves and the command that repeats the run."""
+    curves = "![Curves of each epoch](curves.png)\n\n" if recipe.get("epochs") != 0 else ""
     if not isinstance(recipe.get("command"), dict):
-        return "The run was started from Python: no command repeats it."
+        return curves + "The run was started from Python: no command repeats it."
     options = {**recipe["command"], "backend": recipe.get("environment", {}).get("backend")}
     command = write_command({**options, "out": f"runs/{name}-again"})
-    return f"This command repeats the run:\n\n```\n{command}\n```"
+    return f"{curves}This command repeats the run:\n\n```\n{command}\n```"
 
 
 def write_command(options):
@@ -195,10 +177,11 @@ def write_command(options):
     return " \\\n    ".join(lines)
 
 
-def _table(rows):
+def _make_table(entries):
     """Returns a table of two columns from a dict."""
-    shown = [[name, _show(value)] for name, value in rows.items() if value is not None]
-    return "\n".join(make_table(["", ""], shown))
+    shown = {name: value for name, value in entries.items() if value is not None}
+    rows = [[name.replace("_", " "), _show(value)] for name, value in shown.items()]
+    return "\n".join(make_table(["", ""], rows))
 
 
 def _show(value):

@@ -14,6 +14,7 @@ from keras_gmlp.models.precision import in_float32
 from keras_gmlp.models.saved import load_model
 from keras_gmlp.tasks import linear_head
 from keras_gmlp.tasks.multi_label_classification import match_labels
+from keras_gmlp.tasks.task import EVALUATED_SAMPLES
 from keras_gmlp.training.callbacks import (
     Clock,
     DivergedError,
@@ -200,10 +201,21 @@ def _save(model, data, recipe, directory, origin):
     with atomic_write(directory / "model.keras") as temporary:
         final.save(temporary)
         task.write_card(temporary, final, data, card)
-    metrics = task.measure(final, data)
+    metrics = _measure(task, final, data)
     if not math.isfinite(metrics["test_loss"]):
         raise DivergedError("the averaged weights give no finite loss. Lower the learning rate.")
     return metrics
+
+
+def _measure(task, model, data):
+    """Returns what a model scores on the test split, and its headline on the others."""
+    splits = dict.fromkeys([*task.measured, task.validation_split(data)])
+    found = {
+        split: task.evaluate(model, data, split, EVALUATED_SAMPLES if split == "train" else -1)
+        for split in splits
+    }
+    metrics = {f"{split}_{task.headline}": found[split][task.headline] for split in splits}
+    return metrics | {f"test_{name}": value for name, value in found["test"].items()}
 
 
 def _describe_history(directory, data, recipe, epochs):

@@ -33,12 +33,7 @@ def load(source, threads=None, warn=warnings.warn):
     if kind == "published":
         return _load_published(path, kind)
     opened = open_model(path, threads)
-    task = opened.find_task()
-    if task.domain == "images":
-        return task.wrap(opened)
-    from keras_gmlp.inference.text import wrap  # here: a device for images needs no tokenizer
-
-    return wrap(opened, warn)
+    return opened.find_task().wrap(opened, warn=warn)
 
 
 def _load_published(path, kind):

@@ -8,7 +8,7 @@ from pathlib import Path
 import keras
 import numpy as np
 
-from keras_gmlp.inference import images as inference
+from keras_gmlp.inference.opening import open_keras, open_model
 from keras_gmlp.layers import PatchEmbedding
 from keras_gmlp.models import presets
 from keras_gmlp.models.precision import in_float32
@@ -21,7 +21,7 @@ from keras_gmlp.models.structure import (
     token_axes,
     token_grid,
 )
-from keras_gmlp.tasks.classifier import DECISION
+from keras_gmlp.tasks.classifier import DECISION, make_classifier
 from keras_gmlp.utils.card import read_card, write_card
 from keras_gmlp.utils.errors import naming_errors
 from keras_gmlp.utils.files import atomic_write
@@ -124,7 +124,7 @@ class Pretrained:
         """
         self._refuse_headless()
         card = {**self.preparation, **self.decision, "labels": self.labels}
-        return inference.from_keras(self.model, Path(self.origin), card)
+        return make_classifier(open_keras(self.model, Path(self.origin), card))
 
     def save(self, path):
         """Writes a `.keras` file whose card holds the metadata: labels, preset, arguments.
@@ -317,7 +317,7 @@ def read_image_shape(model, arrays):
 
 
 def _load_own(path, source, preset):
-    classifier, card = inference.load(path), read_card(path)
+    classifier, card = make_classifier(open_model(path)), read_card(path)
     stated = card.get("preset") or classifier.model.name
     return Pretrained(
         classifier.model,
@@ -360,7 +360,7 @@ def build(preset, weights=None, tokenizer=None, **overrides):
     if weights is not None:
         if preset in TEXT_PRESETS:
             raise ValueError(
-                f"{preset} starts with fresh weights; open a trained one by keras_gmlp.text.load."
+                f"{preset} starts with fresh weights; open a trained one by keras_gmlp.load."
             )
         return load(weights, preset).adapt(**overrides)[0]
     return presets.build(preset, tokenizer, **overrides)

@@ -5,14 +5,13 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.inference import text as inference
 from keras_gmlp.inference.opening import open_keras
 from keras_gmlp.models.precision import in_float32
 from keras_gmlp.tasks.confidence import TEMPERATURE, THRESHOLD, Confidence
 from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.utils.card import read_card, write_text_card
 from keras_gmlp.utils.files import atomic_write, read_json, write_json
-from keras_gmlp.utils.sources import HUB, TRAINABLE, WEIGHTS, find_model
+from keras_gmlp.utils.sources import HUB, WEIGHTS
 from keras_gmlp.weights.bert import open_bert, write_bert
 from keras_gmlp.weights.files import download, write_checkpoint
 
@@ -29,10 +28,7 @@ def is_text_model(path, kind):
 
 
 def open_text_model(source):
-    """Opens a text model of transformers or of this package as a `TextModel` on Keras."""
-    path, kind = find_model(source, TRAINABLE)
-    if kind == "keras":
-        return inference.load(path)
+    """Opens a text model of transformers as a `TextModel` on Keras."""
     model, tokenizer, card = open_bert(source)
     if card["architecture"] == "BertModel":
         raise ValueError(

@@ -45,11 +45,9 @@ TRAIN_TEXT = [
     ([*TUNE, "--set", "stochastic_depth=0.1"], "stochastic_depth"),
 ]
 SIMILAR = [
-    (["--out", "sheet.jpg"], ".png"),
     (["--out", "a/sheet.png"], "another path"),
 ]
 ROWS = [
-    ("calibrate", ["runs/none", "--reject", "1"], "below 1"),
     ("check_data", ["photos", "--min-images", "-1"], "at least 0"),
     ("classify", [], "give an image"),
     ("classify", ["a", "b", "--pair", "c"], "--pair"),

@@ -27,10 +27,10 @@ from web_page import (
 
 import keras_gmlp
 from keras_gmlp.export import formats, tflite
-from keras_gmlp.inference import images as inference
 from keras_gmlp.inference.card_update import update_card
 from keras_gmlp.tasks.confidence import energies
 from keras_gmlp.utils.card import write_card
+from keras_gmlp.weights.loading import load
 
 RANDOM = np.random.default_rng(0)
 NAME = "gmlp_n4_32-cifar10"
@@ -122,14 +122,14 @@ def pictures():
 )
 def test_logits_are_pythons(page, folder, pictures, tmp_path, name, file, tolerance):
     found = np.array(call(page, LOGITS, [name, [as_text(picture) for picture in pictures]]))
-    classifier = inference.load(folder / file)
+    classifier = load(folder / file)
     images = []
     for picture in pictures:
         (tmp_path / "picture.png").write_bytes(picture)
         images.append(classifier.read(tmp_path / "picture.png")[None])
     expected = np.concatenate([classifier.logits(image) for image in images])
     if tolerance is None:
-        whole = inference.load(folder / "small" / "model_float32.tflite")
+        whole = load(folder / "small" / "model_float32.tflite")
         exact = np.concatenate([whole.logits(image) for image in images])
         tolerance = np.abs(expected - exact).max() / 2
     np.testing.assert_array_equal(found.argmax(-1), np.argmax(expected, -1))
@@ -141,7 +141,7 @@ def test_answer_is_pythons(page, folder, pictures, tmp_path):
     choose(page, pictures[0])
     (tmp_path / "picture.png").write_bytes(pictures[0])
     file = folder / "small" / "model_float32.tflite"
-    expected = inference.load(file).classify(tmp_path / "picture.png")
+    expected = load(file).classify(tmp_path / "picture.png")
     shown = read_answer(page)
     assert [label for label, _ in shown] == [label for label, _ in expected]
     for (_, share), (_, probability) in zip(shown, expected, strict=True):
@@ -154,7 +154,7 @@ def test_answer_is_pythons(page, folder, pictures, tmp_path):
 
 def test_calibrated_answer_is_pythons(page, folder, pictures, tmp_path):
     (tmp_path / "picture.png").write_bytes(pictures[0])
-    classifier = inference.load(folder / "calibrated.tflite")
+    classifier = load(folder / "calibrated.tflite")
     image = classifier.read(tmp_path / "picture.png")[None]
     expected = classifier.answer(tmp_path / "picture.png", top=10)
     found = call(page, CALIBRATED, ["calibrated", as_text(pictures[0])])

@@ -9,9 +9,9 @@ from web_page import call, choose
 
 from keras_gmlp.analysis.explanation import class_maps
 from keras_gmlp.export.formats import export
-from keras_gmlp.inference import images as inference
 from keras_gmlp.inference.card_update import update_card
 from keras_gmlp.inference.similarity import make_embedder
+from keras_gmlp.weights.loading import load
 
 RUN = """
   const opened = await open("model_features"), data = given;
@@ -49,7 +49,7 @@ def draw(*colours):
 def test_both_signatures_give_pythons_answers(page, folder):
     images = np.random.default_rng(0).integers(0, 256, (1, 8, 8, 3), "uint8")
     logits, features, maps = call(page, RUN, images.ravel().tolist())
-    classifier = inference.load(folder / "model_features.tflite")
+    classifier = load(folder / "model_features.tflite")
     np.testing.assert_allclose(logits, classifier.logits(images)[0], atol=1e-4)
     np.testing.assert_allclose(features, make_embedder(classifier)(images)[0], atol=1e-4)
     model = colour_model()
@@ -92,7 +92,7 @@ def test_map_is_laid_over_the_picture(page, folder):
 
 
 def test_labels_that_apply_are_marked(page, folder):
-    classifier = inference.load(folder / "several" / "model.tflite")
+    classifier = load(folder / "several" / "model.tflite")
     page.select_option("#model", "several")
     for number, colours in enumerate([((255, 0, 0),), ((255, 0, 0), (0, 0, 255)), ((0, 0, 0),)]):
         picture = draw(*colours)

@@ -13,9 +13,9 @@ from sklearn.linear_model import LogisticRegression
 from web_page import as_text, call, give, open_page
 
 from keras_gmlp.data.images.read_image import read_views
-from keras_gmlp.inference import images as inference
 from keras_gmlp.inference.page_head import add_head
 from keras_gmlp.utils.sources import DEFAULT_BACKBONE, FEATURES_FIRST, find_model
+from keras_gmlp.weights.loading import load
 
 SOURCE = find_model(DEFAULT_BACKBONE, FEATURES_FIRST)[0]
 DIGITS = (4, 7)  # the model was trained on photographs
@@ -103,7 +103,7 @@ def test_learns_two_digits_that_the_model_never_saw(page, pictures, tmp_path):
     head = download(page, tmp_path / "classifier.json")
     assert head["labels"] == ["four", "seven"]
     assert head["parts"] == [[0.75, 0.5, 0.5], [0.5, 0.5, 0.5]]
-    classifier = add_head(inference.load(SOURCE), tmp_path / "classifier.json")
+    classifier = add_head(load(SOURCE), tmp_path / "classifier.json")
     others = [as_text(file) for files in pictures for file in files[10::9]]
     targets = [number for number, files in enumerate(pictures) for _ in files[10::9]]
     cat = encode(Image.open(APPS.parent / "docs" / "cat.jpg"))

@@ -14,8 +14,8 @@ from web_page import call, serve_models
 from keras_gmlp.data.text import Tokenizer
 from keras_gmlp.export.formats import export
 from keras_gmlp.inference.card_update import update_card
-from keras_gmlp.inference.text import load
 from keras_gmlp.utils.card import write_text_card
+from keras_gmlp.weights.loading import load
 
 LONG = " ".join(LINES * 4)  # more tokens than a model takes
 TEXTS = [*LINES, "a", "The river, the RIVER; and Rome!", "Ωmega 中文 \u200b x", LONG]

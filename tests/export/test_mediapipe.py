@@ -15,8 +15,8 @@ from PIL import Image
 from refused import refused
 
 from keras_gmlp.export.formats import export
-from keras_gmlp.inference import images as inference
 from keras_gmlp.utils.card import read_card, require_undamaged
+from keras_gmlp.weights.loading import load
 
 LABELS = ["Röte", "a green, too", "7"]
 
@@ -138,7 +138,7 @@ def test_file_computes_the_softmax_of_the_logits(path, images, expected):
 
 def test_classifier_applies_no_second_softmax(path, images, expected, tmp_path):
     Image.fromarray(images[0]).save(tmp_path / "image.png")
-    classifier = inference.load(path)
+    classifier = load(path)
     found = dict(classifier.classify(tmp_path / "image.png"))
     np.testing.assert_allclose([found[label] for label in LABELS], expected[0], atol=0.01)
     logits = classifier.logits(images)

@@ -14,8 +14,8 @@ from keras_gmlp.export.quantization import (
     prepare_for_int8,
 )
 from keras_gmlp.export.tflite import convert
-from keras_gmlp.inference import images as inference
 from keras_gmlp.layers import ExternalAttention
+from keras_gmlp.weights.loading import load
 
 pytestmark = pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="the converter is TensorFlow's"
@@ -26,7 +26,7 @@ CALIBRATION = np.random.default_rng(0).integers(0, 256, (30, 16, 16, 3), "uint8"
 def run_integers(model, images, folder):
     """Returns the logits of a model's file of integers."""
     (folder / "model.tflite").write_bytes(convert(model, "int8", images))
-    return inference.load(folder / "model.tflite").logits(images)
+    return load(folder / "model.tflite").logits(images)
 
 
 def test_norm_is_the_norm():

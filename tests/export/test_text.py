@@ -13,11 +13,12 @@ from keras_gmlp.data.text import Tokenizer, prepare_corpus
 from keras_gmlp.data.text.labelled_texts import TextSource
 from keras_gmlp.export.formats import export
 from keras_gmlp.export.verify import check_export, export_run
-from keras_gmlp.inference.text import from_keras, load
+from keras_gmlp.inference.text import from_keras
 from keras_gmlp.tasks.masked_lm import MASKS, MaskedLM
 from keras_gmlp.tasks.text_classification import TextClassification
 from keras_gmlp.utils.card import read_card, read_tokenizer, write_text_card
 from keras_gmlp.utils.sources import TEXT_FORMATS
+from keras_gmlp.weights.loading import load
 
 # Largest logit difference; the logits' own spread is about 10.
 TOLERANCE = {"tflite_float32": 1e-3, "tflite_float16": 0.05, "tflite": 0.5, "features": 0.5}

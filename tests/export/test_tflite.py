@@ -11,9 +11,9 @@ from keras_gmlp import features
 from keras_gmlp.analysis.explanation import class_maps
 from keras_gmlp.export.formats import export
 from keras_gmlp.export.tflite import convert
-from keras_gmlp.inference import images as inference
 from keras_gmlp.inference.similarity import find_nearest, make_embedder
 from keras_gmlp.utils.card import read_card
+from keras_gmlp.weights.loading import load
 
 pytestmark = pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="the converter is TensorFlow's"
@@ -41,7 +41,7 @@ def test_a_file_of_several_images_at_once(tmp_path):
     content = convert(model, "float32", inputs=[("image", (4, 16, 16, 3), "float32")])
     (tmp_path / "model.tflite").write_bytes(content)
     # The last four are two images and what fills the batch.
-    found = inference.load(tmp_path / "model.tflite").logits(images)
+    found = load(tmp_path / "model.tflite").logits(images)
     np.testing.assert_allclose(found, to_numpy(model(images)), atol=1e-3)
 
 
@@ -56,14 +56,14 @@ def test_features_are_a_second_signature(tmp_path, family, dim):
     model = random_model(family, dim=dim, depth=1)
     plain, both = export(model, tmp_path, ["tflite", "features"]).values()
     assert both.stat().st_size < 1.5 * plain.stat().st_size  # the signatures share the weights
-    classifier = inference.load(both)
+    classifier = load(both)
     maps = ["maps"] if family == "gmlp" else []  # deit has class tokens
     assert classifier.interpreter.get_signature_list() == {
         "serving_default": {"inputs": ["image"], "outputs": ["logits"]},
         "serving_features": {"inputs": ["image"], "outputs": ["features", *maps]},
     }
     # A reader without signatures sees the file of one signature, bit for bit.
-    logits = inference.load(plain).logits(CALIBRATION)
+    logits = load(plain).logits(CALIBRATION)
     np.testing.assert_array_equal(classifier.logits(CALIBRATION), logits)
     vectors = make_embedder(classifier)(CALIBRATION)
     expected = to_numpy(features(model)(CALIBRATION))

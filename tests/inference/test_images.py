@@ -16,9 +16,9 @@ from scipy.special import softmax
 
 import keras_gmlp
 from keras_gmlp.export.formats import FORMATS, export
-from keras_gmlp.inference import images as inference
 from keras_gmlp.tasks.classifier import Classifier
 from keras_gmlp.utils.card import members, read_card
+from keras_gmlp.weights.loading import load
 
 # Other precisions open as "tflite" does; an ONNX file of the same answers is written by hand.
 EXPORTED = ("tflite", "tflite_int8", "saved_model")
@@ -66,7 +66,7 @@ def without_card(path):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_format_classifies(run, tmp_path, name):
-    classifier = inference.load(run / name)
+    classifier = load(run / name)
     assert classifier.image_shape == (8, 8, 3)
     assert classifier.labels == LABELS
     for colour in LABELS:
@@ -88,7 +88,7 @@ def test_one_image_or_many_of_every_source(run, tmp_path, name):
     pixels = np.random.default_rng(1).integers(0, 256, (17, 31, 3), "uint8")
     path = tmp_path / "picture.png"
     Image.fromarray(pixels).save(path)
-    classifier = inference.load(run / name)
+    classifier = load(run / name)
     expected = classifier.classify(str(path), top=2)
     with open(path, "rb") as file, Image.open(path) as opened:
         sources = [path, path.read_bytes(), file, opened, pixels]
@@ -113,11 +113,11 @@ def test_logits_without_probabilities():
 
 
 def test_folder_of_a_run_gives_its_smallest_model(run, tmp_path):
-    assert inference.load(run).path == run / "model.tflite"
+    assert load(run).path == run / "model.tflite"
     bare = tmp_path / "bare.tflite"  # without a card
     bare.write_bytes(without_card(run / "model.tflite"))
     assert read_card(bare) == {}
-    assert inference.load(bare).labels == ("0", "1", "2")
+    assert load(bare).labels == ("0", "1", "2")
 
 
 def test_underscores_are_shown_as_spaces(run, tmp_path, app):
@@ -125,7 +125,7 @@ def test_underscores_are_shown_as_spaces(run, tmp_path, app):
     (tmp_path / "labels.txt").write_text("deep_red\ngreen\nblue\n")
     model, red = tmp_path / "model.keras", tmp_path / "red.png"
     Image.new("RGB", (8, 8), "red").save(red)
-    classifier = inference.load(model)
+    classifier = load(model)
     assert classifier.labels == ("deep_red", "green", "blue")
     assert classifier.classify(red)[0][0] == "deep red"
     assert "deep red" in app("classify", red, "--model", model)[1]
@@ -149,7 +149,7 @@ def test_damaged_card_is_never_taken_for_another(run, tmp_path):
     assert len(found) < (len(whole) - start) / 6
     damaged.write_bytes(whole[:-1])
     with refused("its class names .* cut off or damaged", damaged):
-        inference.load(damaged)
+        load(damaged)
 
 
 def test_bad_models_say_what_is_wrong_in_one_line(tmp_path):
@@ -164,7 +164,7 @@ def test_bad_models_say_what_is_wrong_in_one_line(tmp_path):
         path.write_bytes(content)
         path = path.parent if path.suffix == ".pb" else path
         with refused("damaged", path):
-            inference.load(path)
+            load(path)
 
 
 @pytest.mark.filterwarnings("ignore:You are saving a model that has not yet been built")
@@ -181,7 +181,7 @@ def test_models_that_are_no_image_classifiers(tmp_path):
     ):
         model.save(tmp_path / "model.keras")
         with refused(reason):
-            inference.load(tmp_path / "model.keras")
+            load(tmp_path / "model.keras")
 
 
 @pytest.mark.filterwarnings("ignore:Statistics for quantized inputs")
@@ -198,7 +198,7 @@ def test_integers_that_are_no_pixels(tmp_path):
     path = tmp_path / "elsewhere.tflite"
     path.write_bytes(converter.convert())
     with refused("not pixels"):
-        inference.load(path)
+        load(path)
 
 
 def test_onnx_from_elsewhere(tmp_path):
@@ -209,4 +209,4 @@ def test_onnx_from_elsewhere(tmp_path):
     ):
         write_onnx(tmp_path / "model.onnx", shape, output, axes)
         with refused(reason):
-            inference.load(tmp_path / "model.onnx")
+            load(tmp_path / "model.onnx")

@@ -9,12 +9,12 @@ from load_app import ROOT
 from refused import refused
 
 from keras_gmlp.data.images.read_image import read_views
-from keras_gmlp.inference import images as inference
 from keras_gmlp.inference.page_head import add_head
 from keras_gmlp.inference.similarity import make_embedder
 from keras_gmlp.tasks.confidence import Confidence
 from keras_gmlp.utils.card import read_card
 from keras_gmlp.utils.sources import DEFAULT_BACKBONE, FEATURES_FIRST, find_model
+from keras_gmlp.weights.loading import load
 
 MODEL = find_model(DEFAULT_BACKBONE, FEATURES_FIRST)[0]
 CAT = ROOT / "docs" / "cat.jpg"
@@ -22,7 +22,7 @@ CAT = ROOT / "docs" / "cat.jpg"
 
 @pytest.fixture(scope="module")
 def classifier():
-    return inference.load(MODEL)
+    return load(MODEL)
 
 
 @pytest.fixture

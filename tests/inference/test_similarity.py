@@ -17,11 +17,11 @@ from random_models import random_model
 from refused import refused
 from small_text import LENGTH, LINES, small_text_model, small_tokenizer
 
+from keras_gmlp import text
 from keras_gmlp.export.formats import export
-from keras_gmlp.inference import images as inference
-from keras_gmlp.inference import text as text_inference
+from keras_gmlp.inference.opening import open_keras
 from keras_gmlp.inference.similarity import embed, find_nearest, find_similar, make_embedder
-from keras_gmlp.tasks.classifier import Classifier
+from keras_gmlp.tasks.classifier import Classifier, make_classifier
 from keras_gmlp.utils.sources import (
     DEFAULT_BACKBONE,
     DEFAULT_LANGUAGE_MODEL,
@@ -30,6 +30,7 @@ from keras_gmlp.utils.sources import (
     find_shipped,
     list_shipped,
 )
+from keras_gmlp.weights.loading import load
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +64,7 @@ def test_nearest_by_hand():
 
 
 def test_vectors_are_what_the_head_takes(model):
-    classifier = inference.load(model)
+    classifier = load(model)
     images = np.random.default_rng(0).integers(0, 256, (70, *classifier.image_shape), "uint8")
     logits = to_numpy(classifier.model.get_layer("head")(embed(classifier, images)))
     np.testing.assert_allclose(logits, classifier.logits(images), atol=1e-5)
@@ -81,60 +82,39 @@ def check_threads(call, inputs):
         np.testing.assert_allclose(each, own, atol=1e-4)
 
 
-def check_threads_of(classifier):
-    embedder = make_embedder(classifier)
-    shape = (8, 1, *classifier.image_shape)
-    images = np.random.default_rng(0).integers(0, 256, shape, "uint8")
-    calls = [(call, image) for image in images for call in (classifier.logits, embedder)]
-    check_threads(lambda pair: pair[0](pair[1])[0], calls)
-
-
-def test_threads_share_a_tflite_classifier_and_its_embedder():
-    check_threads_of(inference.load(find_shipped(DEFAULT_BACKBONE)))
-
-
-def test_threads_share_a_keras_classifier_and_its_embedder(model):
-    check_threads_of(inference.load(model))
+def test_threads_share_a_classifier_and_its_embedder(model):
+    for source in (model, find_shipped(DEFAULT_BACKBONE)):  # Keras and LiteRT
+        classifier = load(source)
+        embedder, shape = make_embedder(classifier), (4, 1, *classifier.image_shape)
+        images = np.random.default_rng(0).integers(0, 256, shape, "uint8")
+        calls = [(call, image) for image in images for call in (classifier.logits, embedder)]
+        check_threads(lambda pair: pair[0](pair[1])[0], calls)
 
 
 def test_threads_share_a_text_model():
-    model = text_inference.load(find_shipped(DEFAULT_LANGUAGE_MODEL))
+    model = load(find_shipped(DEFAULT_LANGUAGE_MODEL))
     texts = [f"{'The ' * n} capital of France is [MASK]." for n in range(1, 5)]
     check_threads(lambda text: [each["score"] for each in model.fill_mask(text)], texts)
 
 
-def test_planted_copy_is_first(pictures, model, app, tmp_path):
-    sheet = tmp_path / "sheet.png"
-    given = ("similar", pictures / "query.png", "--data", pictures, "--model", model)
-    code, out, error = app(*given, "--top", "3", "--out", sheet)
-    first, _, _, last = out.splitlines()
-    assert (code, first.split()[1]) == (1, str(pictures / "more" / "copy.jpg"))
-    assert last.split() == ["to", str(sheet)]
+def test_planted_copy_is_first_and_the_query_is_left_out(pictures, model, app, tmp_path):
+    query, sheet = pictures / "query.png", tmp_path / "sheet.png"
+    given = ("--data", pictures, "--model", model.parent, "--out", sheet, "--json")
+    code, out, error = app("similar", query, *given)
+    assert (code, error.count("\n")) == (1, 1)
     assert "broken.png: not an image" in error
-    assert error.count("\n") == 1
+    found = json.loads(out)["similar"]
+    assert found[0]["file"] == str(pictures / "more" / "copy.jpg")
+    assert len(found) == 7  # without the query
+    values = [row["similarity"] for row in found]
+    assert 1 >= values[0] >= values[-1] >= -1
     assert sheet.stat().st_size > 1000
-
-
-def test_json_of_a_run_leaves_out_the_query(pictures, model, app, tmp_path):
-    query, good = str(pictures / "query.png"), tmp_path / "good"
-    good.mkdir()
-    for path in sorted(pictures.glob("0*.png")):
-        (good / path.name).symlink_to(path)
-    (good / "link.png").symlink_to(query)
-    given = ("--data", good, "--model", model.parent, "--top", "99", "--json")
-    code, out, _ = app("similar", query, *given)
-    found = json.loads(out)
-    assert (code, found["query"]) == (0, query)
-    assert {row["file"] for row in found["similar"]} == {str(p) for p in good.glob("0*.png")}
-    values = [row["similarity"] for row in found["similar"]]
-    assert values == sorted(values, reverse=True)
-    assert all(-1 <= value <= 1 for value in values)
 
 
 def test_what_is_not_compared(pictures, app, model):
     broken = random_model("gmlp", depth=1)
     broken.get_layer("norm").gamma.assign(np.full(32, np.nan))
-    classifier, query = inference.from_keras(broken, "m.keras", {}), pictures / "query.png"
+    classifier, query = make_classifier(open_keras(broken, "m.keras")), pictures / "query.png"
     with refused("its features are NaN or infinite", "m.keras"):
         embed(classifier, [query])
     with refused("not an image"):
@@ -162,7 +142,7 @@ def tokenizer():
 
 @pytest.fixture(scope="module")
 def small_model(tokenizer):
-    return text_inference.from_keras(small_text_model("masked_lm", tokenizer), tokenizer)
+    return text.from_keras(small_text_model("masked_lm", tokenizer), tokenizer)
 
 
 def test_vectors_are_means_of_encoded_tokens_without_padding(small_model, tokenizer):
@@ -173,8 +153,8 @@ def test_vectors_are_means_of_encoded_tokens_without_padding(small_model, tokeni
     model = small_model.model
     (token_ids,) = (tensor for tensor in model.inputs if tensor.name == "token_ids")
     encoded = keras.Model(token_ids, model.get_layer("norm").output)
-    for text, vector in zip((QUERY, "a gem"), found, strict=True):
-        tokens = to_numpy(encoded(tokenizer.encode(text).ids[None]))  # has no padding
+    for line, vector in zip((QUERY, "a gem"), found, strict=True):
+        tokens = to_numpy(encoded(tokenizer.encode(line).ids[None]))  # has no padding
         np.testing.assert_allclose(vector, tokens[0].mean(0), rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(embed(small_model, "a gem"), found[1], rtol=1e-5, atol=1e-6)
 
@@ -187,7 +167,7 @@ def features_file(small_model, tokenizer, tmp_path_factory):
 
 
 def test_tflite_vectors_equal_those_of_keras(small_model, features_file):
-    small = text_inference.load(features_file)
+    small = load(features_file)
     assert small.model is None
     expected, found = embed(small_model, LINES), embed(small, LINES)
     cosines = np.sum(found * expected, axis=1)  # large tables of weights have 8 bits in the file
@@ -201,28 +181,14 @@ The meeting with the bank is on Monday at nine.
 On Monday morning we see the people of the bank.
 We rowed along the coast and had lunch on the beach.
 At the beach we ate lunch after rowing by the coast.
-The company sold more cars this year than last year.
-This year, the firm's sales of cars were higher.
-She plays the violin in the city orchestra.
-She is a violinist in the orchestra of the city.
-The new law lowers the tax on small farms.
-Small farms pay less tax under the new law.
-Heavy snow closed the road over the pass for a week.
-The mountain road was closed for seven days because of the snow.
 He was born in Vienna and studied medicine there.
 He went to medical school in Vienna, where he was born.
-The team won the last match of the season.
-In the final game of the season the team was victorious.
-The river floods the lower town every spring.
-Each spring the lower part of the town is under water because of the river.
-A museum for old trains opened near the station.
-Near the station there is now a museum of historic trains.
 """.splitlines()
 
 
 @pytest.mark.skipif(DEFAULT_LANGUAGE_MODEL not in list_shipped(), reason="the model is not here")
 def test_included_model_ranks_a_planted_paraphrase_first():
-    model = text_inference.load(find_model(DEFAULT_LANGUAGE_MODEL, FEATURES_FIRST)[0])
+    model = load(find_model(DEFAULT_LANGUAGE_MODEL, FEATURES_FIRST)[0])
     notes, paraphrases = PARAPHRASES[::2], PARAPHRASES[1::2]
     vectors = embed(model, [*notes, *paraphrases])
     for number, paraphrase in enumerate(paraphrases):
@@ -256,15 +222,16 @@ def test_tflite_files_require_no_keras(features_file, pictures, tmp_path):
     notes.write_text("\n".join(NOTES), "utf-8")
     program = """
 import sys
+import keras_gmlp
 from keras_gmlp import inference, text
 _, query, notes, masked, image, copy, other, features, cat, folder = sys.argv
 heavy = {"keras", "tensorflow", "jax", "torch", "transformers", "PIL"}
-text.load(masked).fill_mask("Paris is the [MASK] of France.")
-text.embed(text.load(masked), "a gem")
-text.load("amlp_nano-sst2").classify("a gem")
+keras_gmlp.load(masked).fill_mask("Paris is the [MASK] of France.")
+text.embed(keras_gmlp.load(masked), "a gem")
+keras_gmlp.load("amlp_nano-sst2").classify("a gem")
 print(sorted(heavy & set(sys.modules)))
-print(inference.load("gmlp_n4_32-cifar10").classify(cat)[0][0])
-print(inference.find_similar(inference.load(features), image, [other, copy])[0][0])
+print(keras_gmlp.load("gmlp_n4_32-cifar10").classify(cat)[0][0])
+print(inference.find_similar(keras_gmlp.load(features), image, [other, copy])[0][0])
 from keras_gmlp.programs.similar import main
 print(main([query, "--data", notes, "--model", masked, "--top", "1"]))
 from keras_gmlp.programs.evaluate import main

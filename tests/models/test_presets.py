@@ -6,8 +6,9 @@ from check_layer import to_numpy
 
 import keras_gmlp
 from keras_gmlp import build, list_presets
-from keras_gmlp.inference import images as inference
+from keras_gmlp.inference.opening import open_keras
 from keras_gmlp.models.presets import IMAGE_PRESETS, TEXT_PRESETS
+from keras_gmlp.tasks.classifier import make_classifier
 
 PARAMETERS = {
     "gmlp_ti16_224": 5_867_328,
@@ -82,7 +83,7 @@ def test_classifier_activation():
         image = np.zeros((1, 32, 32, 3))
         np.testing.assert_allclose(to_numpy(model(image)), np.full((1, 10), 0.1), rtol=1e-6)
         with pytest.raises(ValueError, match="classifier_activation"):
-            inference.from_keras(model, "", {})
+            make_classifier(open_keras(model, ""))
 
 
 def test_unknown_preset_suggests_the_nearest():

@@ -11,10 +11,10 @@ from keras_gmlp import runs
 from keras_gmlp.data.run_folder import Run
 from keras_gmlp.evaluation.labelled import LabelledImages
 from keras_gmlp.evaluation.scoring import evaluate
-from keras_gmlp.inference import images as inference
 from keras_gmlp.runs import RunSettings
 from keras_gmlp.training.model_card import write_command
 from keras_gmlp.utils.card import read_card
+from keras_gmlp.weights.loading import load
 
 SIZES = {"dim": 16, "depth": 1, "hidden_dim": 32}
 CHANGES = {"epochs": 1, "batch_size": 16, "precision": "float32"}
@@ -57,13 +57,13 @@ def test_card_recipe_and_command_keep_the_fit(trained):
     card = (directory / "README.md").read_text()
     assert "--fit pad" in card
     images = LabelledImages(recipe["data"])
-    _, result = evaluate([inference.load(directory / "model.keras")], images)
+    _, result = evaluate([load(directory / "model.keras")], images)
     assert result.correct.mean() == pytest.approx(metrics["test_accuracy"])
 
 
 def test_programs_read_the_data_with_the_fit(trained, photos):
     directory, _ = trained
-    classifier = inference.load(directory / "model.keras")
+    classifier = load(directory / "model.keras")
     visualize = load_app("visualize")
     shown, _ = visualize.load_test_images(None, directory, classifier).test.arrays()
     name, _, division = Run(directory).data(None, "validation")

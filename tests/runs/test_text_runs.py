@@ -13,12 +13,12 @@ from load_app import load_app
 from read_table import read_table
 
 from keras_gmlp import text
-from keras_gmlp.inference import text as text_inference
 from keras_gmlp.programs.shared import training
 from keras_gmlp.runs.prepare import prepare
 from keras_gmlp.runs.run import read_run, train_run
 from keras_gmlp.runs.settings import RunSettings
 from keras_gmlp.training import precision
+from keras_gmlp.weights.loading import load
 
 SMALL = ["dim=16", "depth=1", "hidden_dim=32", "max_length=32"]
 OPTIONS = [
@@ -80,7 +80,7 @@ def test_pretraining_leaves_a_model_with_its_tokenizer(pretrained, files):
     assert train_run(settings, verbose=0) == metrics  # complete, and not exported
     saved = keras.saving.load_model(pretrained / "model.keras")
     assert saved.count_params() == metrics["parameters"]
-    model = text_inference.load(pretrained)
+    model = load(pretrained)
     assert (model.task, model.length) == ("masked_lm", 16)
     assert len(model.fill_mask("the [MASK] likes honey", top=3)) == 3
 
@@ -120,10 +120,10 @@ def test_fine_tuning_learns_a_task(pretrained, files, tmp_path):
     model = keras.saving.load_model(out / "model.keras")
     ids = text.Tokenizer.load(out / "tokenizer.json").encode("the bee likes honey").ids
     assert to_numpy(model(ids[None])).argmax() == 1
-    (best,) = text_inference.load(out).classify("the bee likes honey", top=1)
+    (best,) = load(out).classify("the bee likes honey", top=1)
     assert best["label"] == "wild"
     with pytest.raises(ValueError, match="classifies single texts"):
-        text_inference.load(out).classify("the bee", "honey")
+        load(out).classify("the bee", "honey")
     recipe = json.loads((out / "recipe.json").read_text())
     assert (recipe["task"], recipe["preset"]) == ("text_classification", "gmlp_nano")
     assert recipe["length"] == 64  # longer than the language model's texts

@@ -42,11 +42,10 @@ def test_image_task_augments_training_images_alone(data):
 
 
 @pytest.mark.once
-@pytest.mark.parametrize(("side", "processor", "device"), [(32, 250, 1000), (128, 18, 250)])
-def test_batches_of_test_images_fit_the_hardware(side, processor, device, monkeypatch):
-    images = np.zeros((2500 if side == 32 else 320, side, side, 3), "uint8")
+def test_batches_of_test_images_fit_the_hardware(monkeypatch):
+    images = np.zeros((320, 128, 128, 3), "uint8")
     data = keras_gmlp.data.from_arrays((images, np.zeros(len(images), "int64")))
-    for found, expected in (([], processor), (["cuda:0"], device)):
+    for found, expected in (([], 18), (["cuda:0"], 250)):
         monkeypatch.setattr(image_classification, "accelerators", lambda found=found: found)
         batches = ImageClassification().evaluation_batches(data, "train")
         assert next(iter(batches))[0].shape[0] == expected
@@ -60,9 +59,6 @@ def test_evaluation_counts_by_hand(data):
     values = task.evaluate(model, data)
     assert values["accuracy"] == 0.5
     assert values["loss"] == pytest.approx(5.0, abs=1e-3)  # half of 10
-    measured = task.measure(model, data)
-    assert measured["test_loss"] == values["loss"]
-    assert (measured["test_accuracy"], measured["train_accuracy"]) == (0.5, 0.5)
 
 
 def long_tailed():

@@ -1,6 +1,5 @@
 """Images with any number of labels: data, metric, thresholds, training, export and programs."""
 
-import dataclasses
 import json
 
 import keras
@@ -14,13 +13,13 @@ import keras_gmlp
 from keras_gmlp import data
 from keras_gmlp.data.images import samples
 from keras_gmlp.export.verify import export_run
-from keras_gmlp.inference import images as inference
 from keras_gmlp.inspection.check import check_folder
 from keras_gmlp.objectives.metrics import MeanAveragePrecision, choose_thresholds
 from keras_gmlp.tasks.image_classification import ImageClassification
 from keras_gmlp.tasks.multi_label_classification import MultiLabelClassification
 from keras_gmlp.training.recipes import Recipe
 from keras_gmlp.utils.card import read_card, write_card
+from keras_gmlp.weights.loading import load
 
 COLOURS = ("blue", "green", "red")
 
@@ -116,13 +115,13 @@ def test_thresholds_have_the_best_f1():
     assert thresholds[2] == 0.5
 
 
-def test_run_learns_and_records(run, tmp_path):
+def test_run_learns_and_records(run):
     directory, opened, metrics = run
     assert metrics["test_mean_average_precision"] > 0.9
     assert "test_accuracy" not in metrics
     recipe = json.loads((directory / "recipe.json").read_text())
     assert recipe["task"] == "multi_label_classification"
-    classifier = inference.load(directory)
+    classifier = load(directory)
     logits = classifier.logits(opened.validation.arrays()[0])
     rows = opened.label_rows()[opened.validation.labels]
     probabilities = keras.ops.convert_to_numpy(keras.ops.sigmoid(logits))
@@ -130,13 +129,6 @@ def test_run_learns_and_records(run, tmp_path):
     expected = choose_thresholds(rows, probabilities)
     assert classifier.thresholds == pytest.approx(expected, abs=2e-6)
     assert "model.find_labels(" in (directory / "README.md").read_text()
-    model = keras_gmlp.load_model(directory / "model.keras")
-    model.save(tmp_path / "model.keras")
-    padded = dataclasses.replace(opened, fit="pad")
-    MultiLabelClassification().write_card(tmp_path / "model.keras", model, padded, {})
-    card = read_card(tmp_path / "model.keras")
-    assert (card["fit"], len(card["thresholds"])) == ("pad", 3)
-    assert inference.load(tmp_path).preparation == {"fit": "pad"}
 
 
 @pytest.mark.once
@@ -157,7 +149,7 @@ def test_exported_file_gives_the_labels_that_apply(run, app):
     assert read_card(directory / "model.tflite")["thresholds"]
     path = opened.test.paths[0].decode()
     for name in ("model.keras", "model.tflite"):
-        classifier = inference.load(directory / name)
+        classifier = load(directory / name)
         found = classifier.find_labels(path)
         everything = classifier.classify(path, 3)
         assert len(everything) == 3
@@ -181,7 +173,7 @@ def test_card_with_other_thresholds(tmp_path):
     model.save(tmp_path / "model.keras")
     write_card(tmp_path / "model.keras", model, COLOURS, {"thresholds": [0.5, 0.5, "1"]})
     with pytest.raises(ValueError, match="threshold"):
-        inference.load(tmp_path)
+        load(tmp_path)
 
 
 @pytest.mark.once
@@ -194,4 +186,4 @@ def test_what_several_labels_do_not_allow(table):
         MultiLabelClassification(balance=0.5)
     compare = load_app("compare")
     with pytest.raises(ValueError, match="any number of labels"):
-        compare.make_plan(compare.main.parse(["gmlp_n4_32", "--data", str(table)]))
+        compare.list_runs(compare.main.parse(["gmlp_n4_32", "--data", str(table)]))

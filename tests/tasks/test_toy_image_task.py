@@ -10,11 +10,9 @@ import numpy as np
 import pytest
 
 import keras_gmlp
-from keras_gmlp import inference
 from keras_gmlp.data import Augmentation, ImageData
 from keras_gmlp.data.images.samples import from_arrays
 from keras_gmlp.export.verify import export_run
-from keras_gmlp.tasks.classifier import Classifier
 from keras_gmlp.tasks.image_classification import ImageClassification
 from keras_gmlp.training.recipes import Recipe
 from keras_gmlp.training.train import train
@@ -27,13 +25,6 @@ pytestmark = pytest.mark.skipif(
 PLAIN = Augmentation(crop=0, flip=False)
 
 
-class Gauge(Classifier):
-    """A loaded model of brightness; `gauge(image)` is a number."""
-
-    def __call__(self, image):
-        return float(self.logits(self.read(image)[None])[0, 0])
-
-
 @dataclasses.dataclass(frozen=True)
 class Brightness(ImageClassification):
     """Predicts the class of an image as a number, since the classes have an order."""
@@ -43,6 +34,7 @@ class Brightness(ImageClassification):
     name = "brightness"
     headline = "error"
     kind = "a model of brightness"
+    output = "the brightness"
 
     def objective(self, model, data=None):
         return keras.losses.MeanSquaredError(), [keras.metrics.MeanAbsoluteError("error")]
@@ -54,8 +46,8 @@ class Brightness(ImageClassification):
         write_card(path, model, ["brightness"], {**metadata, "task": self.name})
 
     @classmethod
-    def wrap(cls, opened):
-        return Gauge(**vars(super().wrap(opened)))
+    def predict(cls, model, image):
+        return float(model.logits(model.read(image)[None])[0, 0])
 
     @classmethod
     def check_samples(cls, model, data):
@@ -65,11 +57,6 @@ class Brightness(ImageClassification):
     @classmethod
     def score_logits(cls, logits, truth):
         return {"error": round(float(np.abs(logits[:, 0] - truth).mean()), 6)}
-
-    @classmethod
-    def describe_model(cls, recipe):
-        said = super().describe_model(recipe)
-        return {**said, "output": "the brightness", "call": '("x.png")'}
 
 
 def make_data():
@@ -97,7 +84,7 @@ def run(tmp_path_factory):
 
 def test_it_learns_is_opened_and_called(run):
     assert run[1]["test_error"] < 0.5  # of the mean value: 1
-    gauge = inference.load(run[0])
+    gauge = keras_gmlp.load(run[0])
     images, values = make_data().test.arrays()
     found = [gauge(image) for image in images]
     assert np.abs(found - values).mean() == pytest.approx(run[1]["test_error"], abs=1e-4)
@@ -115,5 +102,5 @@ def test_its_export_is_checked(run):
     found = export_run(folder, ["tflite_float32"], make_data())["tflite_float32"]
     assert found["max_logit_difference"] < 1e-4
     assert found["error"] == pytest.approx(metrics["test_error"], abs=1e-4)
-    small = inference.load(folder / "model_float32.tflite")
+    small = keras_gmlp.load(folder / "model_float32.tflite")
     assert (small.model, small.labels) == (None, ("brightness",))

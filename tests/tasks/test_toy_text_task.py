@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from small_text import LENGTH, small_tokenizer
 
+import keras_gmlp
 from keras_gmlp import text
-from keras_gmlp.data.text.labelled_texts import TextSource
 from keras_gmlp.data.text.tokenizer import Tokenizer, encode_rows
 from keras_gmlp.evaluation.scoring import evaluate
 from keras_gmlp.export.verify import export_run
@@ -35,18 +35,15 @@ class Praise(TextTask):
     name = "praise"
     headline = "error"
     kind = "a model of praise"
+    output = "the share of praise"
 
     def objective(self, model, data=None):
         return keras.losses.MeanSquaredError(), [keras.metrics.MeanAbsoluteError("error")]
 
     @classmethod
-    def answer(cls, model, sentence):
+    def predict(cls, model, sentence):
         encoding = model.encode(sentence)
         return float(model.run(token_ids=encoding.ids[None])[0, 0])
-
-    @classmethod
-    def check_samples(cls, model, data):
-        return list(json.loads(data.path.read_text())), None
 
     @classmethod
     def load_samples(cls, models, source, split=None, limit=None):
@@ -54,13 +51,9 @@ class Praise(TextTask):
 
     @classmethod
     def score(cls, model, samples):
-        found = np.array([cls.answer(model, sentence) for sentence in samples])
+        found = np.array([cls.predict(model, sentence) for sentence in samples])
         errors = np.abs(found - np.array(list(samples.values())))
         return {"texts": len(found), "error": round(float(errors.mean()), 6)}, None
-
-    @classmethod
-    def describe_model(cls, recipe):
-        return {**super().describe_model(recipe), "output": "the share of praise"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,7 +116,7 @@ def test_it_learns_and_resumes(run):
 
 def test_it_is_opened_called_and_evaluated(run):
     folder, metrics = run
-    model = text.load(folder)
+    model = keras_gmlp.load(folder)
     good, bad = model("a gem " * 8), model("a bore " * 8)
     assert good > bad
     with pytest.raises(ValueError, match="praise"):
@@ -141,12 +134,12 @@ def test_it_has_a_model_card(run):
 
 def test_its_export_is_checked(run):
     folder, _ = run
-    samples = Praise.check_samples(text.load(folder), TextSource(folder / "reviews.json"))
+    samples = list(make_sentences(16, 1)), None
     found = export_run(folder, ["tflite_float32"], samples)["tflite_float32"]
     assert found["max_logit_difference"] < 1e-4
-    small = text.load(folder / "model_float32.tflite")
+    small = keras_gmlp.load(folder / "model_float32.tflite")
     assert small.model is None
-    assert small("a gem a bore") == pytest.approx(text.load(folder)("a gem a bore"), abs=1e-4)
+    assert small("a gem a bore") == pytest.approx(keras_gmlp.load(folder)("a gem a bore"), abs=1e-4)
     assert "model_float32.tflite" in (folder / "README.md").read_text()
 
 

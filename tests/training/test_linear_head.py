@@ -13,8 +13,8 @@ from keras_gmlp.data.images.samples import from_arrays
 from keras_gmlp.tasks.image_classification import ImageClassification
 from keras_gmlp.tasks.linear_head import (
     choose_views,
+    cut_view,
     fit_head,
-    look,
     read_features,
     read_training_features,
     score_head,
@@ -89,7 +89,7 @@ def test_views():
     assert [len(choose_views(n, True)) for n in (1, 500, 1200, 3000, 50_000)] == [6, 5, 3, 3, 1]
     assert len(choose_views(1, False)) == 3
     images = np.arange(2 * 8 * 8 * 3, dtype="uint8").reshape(2, 8, 8, 3)
-    whole, mirrored, cut, *_ = (look(images, view) for view in choose_views(1, True))
+    whole, mirrored, cut, *_ = (cut_view(images, view) for view in choose_views(1, True))
     assert (whole == images).all()
     assert (mirrored == images[:, :, ::-1]).all()
     assert cut.shape == images.shape

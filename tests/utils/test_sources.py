@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from refused import refused
 
-from keras_gmlp.inference import images as inference
 from keras_gmlp.utils import sources
 from keras_gmlp.utils.card import read_card
 from keras_gmlp.utils.sources import FEATURES_FIRST, FILES, KINDS, TRAINABLE, find_model
+from keras_gmlp.weights.loading import load
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "gmlp_n4_32-cifar10"
@@ -84,9 +84,9 @@ def elsewhere(tmp_path, monkeypatch):
 def test_included_models_have_names(tmp_path, monkeypatch):
     assert {NAME, sources.DEFAULT_LANGUAGE_MODEL} <= set(sources.list_shipped())
     assert len(read_card(find_model(sources.DEFAULT_BACKBONE, TRAINABLE)[0])["labels"]) == 200
-    assert inference.load(f"{NAME}/").path == FOLDER / "model.tflite"
+    assert load(f"{NAME}/").path == FOLDER / "model.tflite"
     with refused(f"Did you mean .*{NAME}", "gmlp_n4_32_cifar10"):
-        inference.load("gmlp_n4_32_cifar10")
+        load("gmlp_n4_32_cifar10")
     for source in ("", "none", f"{NAME}/none.txt", f"{NAME}/../{NAME}", f"./{NAME}"):
         assert sources.find_shipped(source) is source
     (tmp_path / NAME).mkdir()
@@ -94,7 +94,7 @@ def test_included_models_have_names(tmp_path, monkeypatch):
     monkeypatch.setattr(sources, "SHIPPED", tmp_path / "none")  # as in a wheel
     assert sources.list_shipped() == []
     with refused("a clone of the repository", "gmlp_photo_64"):
-        inference.load("gmlp_photo_64")
+        load("gmlp_photo_64")
 
 
 def test_models_take_at_most_45_megabytes():

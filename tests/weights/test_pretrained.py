@@ -13,11 +13,11 @@ from sklearn.datasets import load_sample_image
 
 import keras_gmlp
 from keras_gmlp.data.images.read_image import read_image
-from keras_gmlp.inference import images as inference
 from keras_gmlp.models.presets import lookup
 from keras_gmlp.utils.card import read_card
 from keras_gmlp.weights import pretrained
 from keras_gmlp.weights.conversion import to_arrays
+from keras_gmlp.weights.loading import load
 from keras_gmlp.weights.names import ARCHITECTURES
 from keras_gmlp.weights.pretrained import Pretrained
 
@@ -73,7 +73,7 @@ def test_keras_file_carries_all_that_belongs_to_it(ours, tmp_path):
     assert (found.preset, found.labels) == (NAME, LABELS)
     compiled = keras.saving.load_model(tmp_path / "moved.keras")
     assert compiled.evaluate(images(), np.array([0, 1]), verbose=0)[0] > 0
-    assert inference.load(tmp_path / "moved.keras").preparation == PREPARATION
+    assert load(tmp_path / "moved.keras").preparation == PREPARATION
 
 
 def test_card_holds_the_arguments_that_rebuild_the_model(tmp_path):
@@ -165,7 +165,7 @@ def test_head_stays_only_where_the_names_are_known(ours, tmp_path):
         assert found.labels is None
         assert found.adapt()[1].fresh == ()
         assert found.adapt(tuple("0123456789"))[1].fresh == ("head/kernel", "head/bias")
-    assert inference.load(tmp_path).labels == tuple("0123456789")
+    assert load(tmp_path).labels == tuple("0123456789")
 
 
 def test_checkpoint_without_a_head_is_there_to_be_trained_on(ours, tmp_path):
@@ -271,7 +271,7 @@ def test_classify_prints_the_top_five_of_timm(timm, tmp_path, convert):
     code, out, _ = convert(tmp_path / "theirs" / "model.safetensors", tmp_path / "ours")
     assert (code, "5,717,416 parameters" in out) == (0, True)
     transform = create_transform(**resolve_model_data_config(theirs))
-    classifier = inference.load(tmp_path / "ours")
+    classifier = load(tmp_path / "ours")
     for name in ("china", "flower"):
         path = tmp_path / f"{name}.jpg"
         Image.fromarray(load_sample_image(f"{name}.jpg")).save(path)
@@ -288,7 +288,7 @@ def test_convert_there_and_back(ours, published, tmp_path, convert):
     run, again = tmp_path / "run", tmp_path / "again" / "model.safetensors"
     code, out, _ = convert(published, run, "--json")
     assert (code, json.loads(out)["preset"]) == (0, NAME)
-    assert inference.load(run).labels == LABELS
+    assert load(run).labels == LABELS
     code, _, error = convert(published, run)
     assert (code, "holds a model already" in error, error.count("\n")) == (1, True, 1)
     assert convert(run, again)[0] == 0
@@ -297,7 +297,7 @@ def test_convert_there_and_back(ours, published, tmp_path, convert):
     wide = tmp_path / "wide.keras"
     code, out, _ = convert(published, wide, "--image-size", "32x48")
     assert (code, "18 resized" in out) == (0, True)
-    assert inference.load(wide).image_shape == (32, 48, 3)
+    assert load(wide).image_shape == (32, 48, 3)
     assert read_card(wide)["arguments"]["input_shape"] == [32, 48, 3]
 
 

@@ -19,6 +19,7 @@ from keras_gmlp.runs.run import train_run
 from keras_gmlp.runs.settings import RunSettings
 from keras_gmlp.tasks.confidence import Confidence
 from keras_gmlp.weights.bert import load_bert
+from keras_gmlp.weights.loading import load
 from keras_gmlp.weights.text_folder import (
     open_text_model,
     save_text_model,
@@ -178,7 +179,7 @@ def test_fine_tuning_starts_from_each_class(publish, tmp_path, name):
     if name != "BertForMaskedLM":  # the others train alike
         return
     assert train_run(settings, verbose=0)["test_accuracy"] >= 0
-    opened = text_inference.load(tmp_path / "run")
+    opened = load(tmp_path / "run")
     assert opened.tokenizer.hash == tokenizer.hash
     assert {row["label"] for row in opened.classify("the head")} == {"odd", "even"}
 
@@ -187,7 +188,7 @@ def test_what_was_calibrated_is_kept(publish, tmp_path, capsys):
     bert = open_text_model(publish("BertForSequenceClassification")[0])
     bert = dataclasses.replace(bert, confidence=Confidence(2.5))
     saved = save_text_model(bert, tmp_path / "bert" / "model.keras")
-    assert text_inference.load(saved).confidence == Confidence(2.5)
+    assert load(saved).confidence == Confidence(2.5)
     back = str(tmp_path / "back" / "model.safetensors")
     assert convert.main([str(tmp_path / "bert"), "--out", back]) == 0
     assert "its probabilities are not calibrated" in capsys.readouterr().err

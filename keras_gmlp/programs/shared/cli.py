@@ -131,22 +131,18 @@ def quiet():
         os.close(kept)
 
 
-def load_model(source, features=False, **options):
-    """Loads a model of images or texts; None is the included image model."""
+def load_model(source, features=False, domain=None, **options):
+    """Loads a model, of `"images"` or `"texts"` if asked; None is the included image model."""
     from keras_gmlp.weights.loading import load
 
     path, _ = find_model(source or DEFAULT_BACKBONE, FEATURES_FIRST if features else KINDS)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # without TensorFlow's notes
     from_hub = str(path).startswith(HUB)  # a download shows its progress
     with contextlib.nullcontext() if from_hub else quiet():
-        return load(path, **options)
-
-
-def load_classifier(source, features=False):
-    """Loads a model of images; see `load_model`."""
-    model = load_model(source, features)
-    if hasattr(model, "tokenizer"):
-        raise ValueError(f"{model.path}: a text model; expected a model of images.")
+        model = load(path, **options)
+    found = "texts" if hasattr(model, "tokenizer") else "images"
+    if domain not in (None, found):
+        raise ValueError(f"{model.path}: a model of {found}; expected a model of {domain}.")
     return model
 
 
@@ -178,7 +174,7 @@ def show_result(options, result, show=lambda result: None):
         show(result)
 
 
-def answer_each(options, items, ask, show, misuse=()):
+def show_each(options, items, ask, show, misuse=()):
     """Shows what a function finds for each item, or reports why not."""
     with contextlib.suppress(BrokenPipeError):  # stops quietly when the reader, such as head, ends
         for item in items:

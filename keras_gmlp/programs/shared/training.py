@@ -111,7 +111,7 @@ def report(options, results, directory):
     trained = f"after {metrics['epochs']} epochs" if metrics["epochs"] else "with a linear head"
     print(f"{', '.join(scores)} {trained}{best}{seconds}")
     if metrics.get("test_predicted_classes") == 1:
-        print("It predicts one class alone. Try another --seed or --learning-rate.")
+        print("It predicts only one class. Try another --seed or --learning-rate.")
     exports = metrics.get("exports", {})
     for name, export in exports.items():
         if "latency_ms" in export:  # not of all formats
