@@ -36,14 +36,14 @@ def prepared(tmp_path_factory):
 
 def tiny_model(tokenizer):
     keras.utils.set_random_seed(0)
-    return text.gMLP(tokenizer.size, dim=16, depth=1, hidden_dim=32, max_length=16)
+    return text.gMLP(tokenizer.size, dim=32, depth=1, hidden_dim=64, max_length=16)
 
 
 @pytest.mark.parametrize("pipeline", PIPELINES)
 def test_a_language_model_learns(prepared, tmp_path, pipeline):
     """On one device, and with the same weights on several."""
     task = dataclasses.replace(TASK, epoch_tokens=4 * TASK.epoch_tokens)
-    recipe = Recipe(epochs=3, batch_size=8, learning_rate=0.02, pipeline=pipeline, task=task)
+    recipe = Recipe(epochs=2, batch_size=8, learning_rate=0.01, pipeline=pipeline, task=task)
     weights = []
     for devices in (1, 4) if pipeline == "device" else (1,):
         folder = tmp_path / str(devices)
