@@ -106,11 +106,11 @@ class TextTask(Task):
         return TextBatches(ids, targets, batch_size, *order, cuts)
 
     def evaluation_batches(self, data, split="test", samples=-1):
-        from keras_gmlp.data.text.sentence_batches import TextBatches
+        from keras_gmlp.data.batches.host import ArrayBatches
 
-        ids, targets = data.encode(split, self.length)
-        end = len(ids) if samples < 0 else samples
-        return TextBatches(ids[:end], targets[:end], TESTED)
+        part = slice(None if samples < 0 else samples)
+        ids, targets = (array[part] for array in data.encode(split, self.length))
+        return ArrayBatches(ids, targets, batch_size=TESTED)
 
     def describe_data(self, data):
         entries = {"data": data.name, "tokenizer": data.tokenizer.hash}
