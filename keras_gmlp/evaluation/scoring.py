@@ -38,8 +38,7 @@ def evaluate(models, data, split=None, limit=None):
     Args:
         models: A list of `Classifier`, or of `TextModel` of one task.
         data: For images, `evaluation.LabelledImages`, which name the split. For classifiers of
-            texts, labelled texts as `load_text` takes them; for language models, a text file or
-            the folder of a prepared corpus, whose validation text is taken; or a
+            texts, labelled texts as `load_text` takes them; for language models, a text file; or a
             `data.text.labelled_texts.TextSource`, which says how they are divided.
         split: `"test"`, `"train"`, `"validation"` or `"all"` of labelled texts. Defaults to their
             test texts, or all if none are marked.

@@ -30,7 +30,7 @@ models MODEL+  a .tflite, .keras or .onnx file, a folder (SavedModel or run), th
 --data PATH|NAME!  images: a folder with a folder of images for each class, a table (.csv, .tsv)
     with the columns path and label, or a data set by name; for classifiers of texts: sst2, mrpc,
     cola, a CSV, TSV or JSON lines file, or a folder with a folder of text files for each class; for
-    language models: a text file, or the folder of a prepared text
+    language models: a text file
 --split test|train|validation|all  the samples that apps/train.py holds out (the split test, else
     every fifth of a class), those it trains on, those for validation (the split validation, or held
     out by the first model's run), or all; default: test, or all of texts that no run trained on

@@ -10,7 +10,7 @@ USAGE = """\
 run RUN  folder of a run, or the name of an included model
 --formats FORMAT+  default: all whose requirements are installed, without features and mediapipe
 --data NAME|FOLDER|FILE  data set for the checks; default: the run's. Of a language model, a text
-    file or the folder of a prepared corpus
+    file
 --data-dir
 --fold  of a ResMLP: first fold Affine and LayerScale
 --no-check  skip the checks, which require the data; no int8; removes the recorded checks of the

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from keras_gmlp.data.text.corpus import PreparedCorpus, build_corpus
+from keras_gmlp.data.text.corpus import build_corpus
 from keras_gmlp.data.text.tokenizer import describe_unknown
 from keras_gmlp.tasks.confidence import Confidence
 from keras_gmlp.tasks.scores import rank_classes, round_scores
@@ -17,7 +17,6 @@ from keras_gmlp.tasks.task import CHECKED
 from keras_gmlp.tasks.text_model import NoMaskError
 from keras_gmlp.tasks.text_task import TOGETHER, TextTask, check_count, draw_places
 from keras_gmlp.utils.errors import check_top, printable
-from keras_gmlp.utils.files import missing_file
 from keras_gmlp.utils.progress import ProgressBar
 from keras_gmlp.utils.text_files import read_lines
 
@@ -222,15 +221,7 @@ class MaskedLM(TextTask):
 
     @classmethod
     def check_samples(cls, model, data):
-        if data.path.is_dir():
-            prepared = PreparedCorpus.open(data.path)
-            corpus = prepared.valid or prepared.train
-            windows = corpus.windows(model.length)
-            lines = (
-                prepared.tokenizer.decode(corpus.tokens[start:stop]) for start, stop in windows
-            )
-        else:
-            lines = filter(str.strip, read_lines(data.path))
+        lines = filter(str.strip, read_lines(data.path))
         return list(itertools.islice(lines, CHECKED)), None
 
     @classmethod
@@ -258,7 +249,7 @@ class MaskedLM(TextTask):
                     "do not compare; evaluate them one by one."
                 )
         with tempfile.TemporaryDirectory() as folder:
-            corpus = _open_corpus(first, source.path, folder)
+            corpus = build_corpus(source.path, first.tokenizer, folder)
             inputs, targets, weights = validation_set(corpus, min(m.length for m in models))
         rows = draw_places(len(targets), limit)
         inputs = {key: array[rows] for key, array in inputs.items()}
@@ -271,47 +262,25 @@ class MaskedLM(TextTask):
 
     @classmethod
     def score(cls, model, samples):
-        inputs, targets, used = samples
-        token_ids, positions = inputs["token_ids"], inputs["mask_positions"]
-        token_ids = np.pad(token_ids, ((0, 0), (0, model.length - token_ids.shape[1])))
-        extra = (0, -positions.shape[1] % MASKS)
-        positions, targets, used = (np.pad(a, ((0, 0), extra)) for a in (positions, targets, used))
-        total, right, calls = 0.0, 0, positions.shape[1] // MASKS
-        with ProgressBar(f"reading with {printable(Path(model.path).name)}", len(targets)) as bar:
-            for start in range(0, len(targets), TOGETHER):
-                rows = slice(start, start + TOGETHER)
-                for call in range(calls):
-                    part = rows, slice(MASKS * call, MASKS * (call + 1))
-                    if not used[part].any():
-                        continue
-                    logits = model.run(token_ids=token_ids[rows], mask_positions=positions[part])
-                    wanted, logits = targets[part][used[part]], logits[used[part]]
-                    columns = np.arange(logits.shape[-1])
-                    found = rank_classes(logits.astype("float64"), wanted, columns)
-                    total -= found["log_likelihoods"].sum()
-                    right += int((found["predictions"] == wanted).sum())
-                bar.show(min(start + TOGETHER, len(targets)))
+        inputs, *arrays = samples
+        windows, length = inputs["token_ids"].shape
+        token_ids = np.pad(inputs["token_ids"], ((0, 0), (0, model.length - length)))
+        # A call takes MASKS places of a window: each window becomes several rows.
+        arrays = inputs["mask_positions"], *arrays
+        extra = (0, -arrays[0].shape[1] % MASKS)
+        positions, targets, used = (np.pad(a, ((0, 0), extra)).reshape(-1, MASKS) for a in arrays)
+        rows, calls = np.flatnonzero(used.any(axis=1)), len(used) // windows
+        total, right = 0.0, 0
+        with ProgressBar(f"reading with {printable(Path(model.path).name)}", len(rows)) as bar:
+            for start in range(0, len(rows), TOGETHER):
+                part = rows[start : start + TOGETHER]
+                given = {"token_ids": token_ids[part // calls], "mask_positions": positions[part]}
+                logits = model.run(**given)[used[part]]
+                wanted, words = targets[part][used[part]], np.arange(logits.shape[-1])
+                found = rank_classes(logits.astype("float64"), wanted, words)
+                total -= found["log_likelihoods"].sum()
+                right += int((found["predictions"] == wanted).sum())
+                bar.show(start + len(part))
         tokens = int(used.sum())
         scores = {"perplexity": math.exp(total / tokens), "accuracy": right / tokens}
-        counts = {"windows": len(targets), "masked_tokens": tokens}
-        return {**counts, **round_scores(scores)}, None
-
-
-def _open_corpus(model, path, folder):
-    """Returns the `Corpus` of a text file, or the validation text of a prepared folder."""
-    if not path.exists():
-        raise ValueError(
-            f"{missing_file(str(path))} A language model is evaluated on a text file or on a "
-            "prepared folder."
-        )
-    if path.is_file():
-        return build_corpus([path], model.tokenizer, folder)
-    prepared = PreparedCorpus.open(path)
-    if prepared.tokenizer.hash != model.tokenizer.hash:
-        raise ValueError(
-            f"{path} was prepared with another tokenizer than that of {model.path}; give the text "
-            "file instead. Perplexities compare only for one tokenizer."
-        )
-    if prepared.valid is None:
-        raise ValueError(f"{path} has no text for validation; prepare it with --valid FILE.")
-    return prepared.valid
+        return {"windows": windows, "masked_tokens": tokens, **round_scores(scores)}, None

@@ -10,7 +10,7 @@ from small_text import LENGTH, LINES, small_text_model, small_tokenizer
 
 from keras_gmlp.data.run_folder import SAMPLES, Sample, record_samples
 from keras_gmlp.data.text import Tokenizer
-from keras_gmlp.data.text.corpus import build_corpus, prepare_corpus
+from keras_gmlp.data.text.corpus import build_corpus
 from keras_gmlp.data.text.labelled_texts import TextSource, open_texts
 from keras_gmlp.data.text.masking import validation_set
 from keras_gmlp.evaluation.scoring import evaluate, write_report
@@ -171,13 +171,9 @@ def test_more_masks_than_a_call_takes(text_file, tokenizer):
 
 def test_text_that_does_not_fit_a_language_model(text_file, tokenizer, tmp_path):
     model = constant_model("masked_lm", tokenizer, np.zeros((8, tokenizer.size)))
-    other = tmp_path / "other.txt"
-    other.write_text("A storm came over the sea. Every boat went home.\n" * 9, "utf-8")
-    prepare_corpus([other], 128, tmp_path / "prepared", valid=[text_file])
     stranger = TextModel(**{**vars(model), "tokenizer": Tokenizer.train(["a storm"], 128)})
     (strange := tmp_path / "strange.txt").write_text("\U0001f600 \U0001f600\n", "utf-8")
     for models, given, split, reason in (
-        ([model], tmp_path / "prepared", None, "another tokenizer"),
         ([model, stranger], text_file, None, "another tokenizer"),
         ([model], strange, None, "no token to mask"),
         ([model], text_file, "test", "split"),
