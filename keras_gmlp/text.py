@@ -16,7 +16,7 @@ filler.fill_mask("Paris is the [MASK] of France.", top=3)
 
 import importlib
 
-# Names load on first use: the tokenizer alone imports no Keras.
+# Names load on first use: the tokenizer imports no Keras.
 _MODULES = {
     "data.text": [
         "Corpus",
@@ -26,7 +26,6 @@ _MODULES = {
         "Tokenizer",
         "hold_out",
         "load_text",
-        "masked_windows",
         "prepare_corpus",
         "validation_set",
     ],

@@ -8,7 +8,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "corpus": ["Corpus", "PreparedCorpus", "build_corpus", "prepare_corpus"],
         "labelled_texts": ["TextData", "TextSplit", "hold_out", "load_text"],
-        "masking": ["MaskedBatches", "masked_windows", "validation_set"],
+        "masking": ["MaskedBatches", "validation_set"],
         "sentence_batches": ["TextBatches"],
         "tokenizer": ["Encoding", "Tokenizer"],
     },

@@ -235,7 +235,9 @@ def _divide(name, texts, labels, splits, seed=0):
         divided = divide(train.texts, train.labels, SHARE, seed)
         parts["train"], parts["test"] = map(train.take, divided)
     if not parts["test"]:
-        raise ValueError(f"{name}: no class has two texts, of which one would be held out.")
+        raise ValueError(
+            f"{name}: no class has two different texts, of which one would be held out."
+        )
     return TextData(str(name), labels, **parts)
 
 

@@ -12,26 +12,8 @@ SHORTEST = 8  # tokens in a cut window
 CUT = 0.1  # of the windows, as in BERT: a model also meets short texts
 
 
-def masked_windows(corpus, windows, length, rate=0.15, generator=None, cut=CUT):
-    """Returns windows as model inputs, with some tokens masked.
-
-    A window is `[CLS]`, its tokens, `[SEP]` and padding. Of the chosen tokens 80 % become `[MASK]`,
-    10 % a random token, 10 % stay. Special tokens are neither chosen nor drawn.
-
-    Args:
-        corpus: A `Corpus`.
-        windows: Rows of `corpus.windows(length)`.
-        length: Tokens in a window.
-        rate: Share of a window's ordinary tokens to choose; at least one is.
-        generator: A NumPy random generator. Defaults to a new one.
-        cut: Share of the windows to cut to a random length from 8 tokens on.
-
-    Returns:
-        `({"token_ids": int32 (windows, length), "mask_positions": int32 (windows, k)},
-        targets int32 (windows, k), weights float32 (windows, k))`. `k` is `most_masks(length,
-        rate)`; unused places have position 0 and weight 0.
-    """
-    generator = generator or np.random.default_rng()
+def masked_windows(corpus, windows, length, rate, generator, cut):
+    """Returns windows, rows of `corpus.windows(length)`, as `MaskedBatches` describes a batch."""
     numbers = draw_masks(corpus, len(windows), length, rate, generator)
     return mask_windows(*read_windows(corpus, windows, length), numbers, corpus, rate, cut, np)
 
@@ -115,6 +97,12 @@ def _choose(keys, eligible, most, numpy):
 class MaskedBatches(keras.utils.PyDataset):
     """Endless batches of masked windows for `fit`; each pass has another order and other masks.
 
+    A window is `[CLS]`, its tokens, `[SEP]` and padding. Of the chosen tokens 80 % become `[MASK]`,
+    10 % a random token, 10 % stay. Special tokens are neither chosen nor drawn. A batch is
+    `({"token_ids": int32 (windows, length), "mask_positions": int32 (windows, k)},
+    targets int32 (windows, k), weights float32 (windows, k))`. Unused places have position 0 and
+    weight 0.
+
     A batch depends on the seed and its step only, so a resumed run gets the batches that it would
     have got. Windows that fill no whole batch are left out of a pass.
 
@@ -129,10 +117,10 @@ class MaskedBatches(keras.utils.PyDataset):
         corpus: A `Corpus`.
         batch_size: Windows in a batch.
         length: Tokens in a window.
-        rate: Share of the tokens to choose.
+        rate: Share of a window's ordinary tokens to choose; at least one is.
         seed: From 0 on.
         start: Step of the first batch.
-        cut: Share of the windows to cut to a random length.
+        cut: Share of the windows to cut to a random length from 8 tokens on.
 
     Attributes:
         pass_steps: Batches in one pass over the corpus.
@@ -171,7 +159,7 @@ def validation_set(corpus, length=128, rate=0.15, seed=0):
         seed: From 0 on.
 
     Returns:
-        As `masked_windows`, without cut windows.
+        What a batch of `MaskedBatches` is, without cut windows.
     """
     generator = np.random.Generator(np.random.Philox(key=seed, counter=[0, 0, 0, 2]))
     return masked_windows(corpus, corpus.windows(length), length, rate, generator, cut=0)

@@ -166,7 +166,7 @@ class Tokenizer:
             An `Encoding`.
 
         Raises:
-            ValueError: If a text is no string, or the length too small. One line.
+            ValueError: If a text is not a string, or the length is too small. One line.
         """
         return self.encode_batch([a if b is None else (a, b)], length)[0]
 
@@ -177,7 +177,7 @@ class Tokenizer:
         flat = [text for pair in pairs for text in pair]
         try:
             parts = iter(self._tokens.encode_batch(flat, add_special_tokens=False))
-        except TypeError:  # of half a character, too, such as JSON's "\ud83d" alone
+        except TypeError:  # of half a character, too, such as "\ud83d" in JSON
             raise ValueError("expected texts in UTF-8; received something else.") from None
         return [_join(tokens, [next(parts) for _ in pair]) for pair in pairs]
 

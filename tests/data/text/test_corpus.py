@@ -116,17 +116,13 @@ def test_errors_are_one_line(tokenizer, tmp_path, monkeypatch):
     for name, match in (("zero.txt", "line 1 has more than"), ("nul.txt", "NUL.* line 3")):
         with refused(match, tmp_path / name):
             list(read_lines(tmp_path / name))
-    empty = tmp_path / "empty.txt"
+    empty, cut = tmp_path / "empty.txt", tmp_path / "cut.txt.xz"
     empty.write_text("\n \n")
-    cut = tmp_path / "cut.txt.xz"
     cut.write_bytes(lzma.compress(b"some text")[:-5])
-    (tmp_path / "folder").mkdir()
     for files, match in [
         ([empty, empty], r"empty\.txt: no text"),
         (cut, r"cut\.txt\.xz: damaged"),
-        (tmp_path / "none.txt", "no such"),
         (str(tmp_path / "*.none"), "no such"),
-        (tmp_path / "folder", "no such"),
         ([], "no text files"),
     ]:
         with refused(match):

@@ -183,16 +183,10 @@ def change(small, path, value):
 def test_only_berts_wordpiece_is_accepted(small):
     for path, value in (
         ("model.type", "BPE"),
-        ("model.unk_token", "[none]"),
         ("model.max_input_chars_per_word", 10**9),
         ("model.vocab.new", 4_000_000_000),
-        ("model.vocab.new", True),
-        ("model.vocab.\ud800", 0),
         ("normalizer", {"type": "Replace", "pattern": {"Regex": "(a"}}),
-        ("normalizer.lowercase", "yes"),
-        ("pre_tokenizer", {"type": "Whitespace"}),
         ("pre_tokenizer", {"type": "Sequence", "pretokenizers": []}),
-        ("added_tokens.0.content", "a"),
         ("decoder", None),
     ):
         with refused("BERT's WordPiece", "theirs.json"):
@@ -204,11 +198,9 @@ def test_only_berts_wordpiece_is_accepted(small):
 
 def test_wrong_files_and_arguments_are_one_line(small, tmp_path):
     for name, content, match in (
-        ("tokenizer.json", "no json", "not a tokenizer.json"),
         ("tokenizer.json", "[" * 100_000, "not a tokenizer.json"),
         ("vocab.txt", "a\nb", "PAD"),
         ("vocab.txt", "\n".join([*SPECIAL_TOKENS, *"aba"]), "the ids of"),
-        ("vocab.txt", "\n".join(["a", *SPECIAL_TOKENS]), "the first has not"),
     ):
         (tmp_path / name).write_text(content)
         with refused(match, tmp_path / name):
