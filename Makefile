@@ -16,7 +16,7 @@ web: $(VENV)/.core $(LITERT)
 
 # Code that computes runs on each backend, the rest on one: this on PyTorch, which compiles nothing,
 # the others on TensorFlow.
-ON_PYTORCH := tests/attack tests/comparison tests/runs tests/weights \
+ON_PYTORCH := tests/attack tests/comparison tests/inspection tests/runs tests/weights \
 	$(addprefix tests/test_, benchmarks.py example_distillation.py example_questions.py readme.py \
 	records.py) \
 	$(addprefix tests/apps/test_, full_disk.py own_images.py shipped_names.py text_apps.py) \

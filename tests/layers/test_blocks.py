@@ -208,8 +208,6 @@ def test_configurations_of_version_0_1_0_load():
 @pytest.mark.once
 def test_number_of_tokens_is_fixed():
     for name in ("gmlp split", "amlp", "mixer", "ff_only", "resmlp"):
-        with pytest.raises(ValueError, match="must be fixed"):
-            make(name)(keras.Input((None, 6)))
         layer = make(name)
         layer(np.zeros((2, 4, 6), "float32"))
         with pytest.raises(ValueError, match=r"expected shape=\(None, 4, .*found shape=\(2, 9, "):

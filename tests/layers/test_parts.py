@@ -131,16 +131,6 @@ def test_numbers(layer, others, shape, reference, scale):
     np.testing.assert_allclose(to_numpy(layer(inputs, *others)), expected, rtol=1e-5, atol=1e-5)
 
 
-def test_position_embedding_starts_small_and_different_for_each_position():
-    layer = PositionEmbedding()
-    layer.build((1, 64, 64))
-    embedding = to_numpy(layer.embedding)
-    # A normal of stddev 0.02, cut at two of them, keeps 0.88 of its spread.
-    assert embedding.std() == pytest.approx(0.0176, rel=0.05)
-    assert np.abs(embedding).max() <= 0.04
-    assert len(np.unique(embedding[0], axis=0)) == 64
-
-
 @pytest.mark.once
 def test_built_layer_takes_no_more_tokens_than_its_limit():
     for layer in (TokenPositions(4), GMLPBlock(14, max_tokens=4)):

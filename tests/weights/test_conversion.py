@@ -146,16 +146,3 @@ def test_release_of_feed_forward_only_has_its_positions_on_a_grid():
     embedding = to_numpy(model.get_layer("position").embedding)
     np.testing.assert_array_equal(embedding[0, 0], first[0, 0])
     np.testing.assert_array_equal(embedding[0, 3], grid[0, :, 1, 0])  # second row, first column
-
-
-def test_head_may_be_missing_as_a_whole():
-    model = FAMILIES["deit"](**TINY)
-    heads = [w for w in model.weights if w.path.startswith("head")]
-    arrays = random_arrays(model, "timm")
-    bare = {name: a for name, a in arrays.items() if not name.startswith("head")}
-    assert load_arrays(model, bare) is False
-    assert not any(to_numpy(weight).any() for weight in heads)
-    with pytest.raises(ValueError, match=r"has no head\.weight"):
-        load_arrays(model, {**bare, "head.bias": arrays["head.bias"]})
-    assert load_arrays(model, arrays) is True
-    assert all(to_numpy(weight).any() for weight in heads)
