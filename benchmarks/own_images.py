@@ -69,10 +69,10 @@ class Peer:
         from keras_gmlp.tasks.linear_head import choose_views, cut_view
 
         found = data.load(folder, tuple(self.shape[:2]))
-        images, labels = data.arrays(found, "train")
+        images, labels = found.train.arrays()
         views = choose_views(len(images), found.mirror)
         vectors = np.stack([self.embed(cut_view(images, view)) for view in views])
-        images, truth = data.arrays(found)
+        images, truth = found.test.arrays()
         return vectors, labels, self.embed(images), truth
 
 

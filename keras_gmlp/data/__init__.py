@@ -2,12 +2,12 @@
 
 import lazy_loader
 
-# Names load on first use (SPEC 1): a device with the LiteRT runtime alone imports no Keras.
+# Names load on first use (SPEC 1): a device with only the LiteRT runtime imports no Keras.
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "batches.augmentation": ["Augmentation"],
-        "batches.host": ["arrays", "evaluation_batches", "training_batches"],
+        "batches.host": ["evaluation_batches", "training_batches"],
         "batches.passes": ["Position"],
         "datasets": ["load"],
         "images.image_data": ["ImageData", "take_fraction"],

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.data.batches.host import arrays
 from keras_gmlp.data.run_folder import Run
 from keras_gmlp.export.formats import (
     FORMATS,
@@ -75,7 +74,7 @@ def export_run(directory, formats=None, data=None, report=lambda text: None, *, 
         elif data is not None:
             samples, truth = task.check_samples(opened, data)
             if formats is None or "tflite_int8" in formats:
-                calibration = arrays(data, "train", CALIBRATION)[0]
+                calibration = data.train.keep(CALIBRATION).arrays()[0]
         card = _make_card(own, run) | ({"folded": True} if folded else {})
         labels = opened.labels if is_text or opened.named else None
         options = ExportOptions(labels, card, calibration)

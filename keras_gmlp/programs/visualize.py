@@ -86,7 +86,6 @@ def draw(options):
 
 def list_pictures(options, path):
     """Returns functions that draw the pictures of an image model to a path, by name."""
-    from keras_gmlp import data
     from keras_gmlp.analysis import plots
     from keras_gmlp.evaluation.plots import draw_confusion, draw_mistakes
     from keras_gmlp.weights.loading import load
@@ -97,7 +96,7 @@ def list_pictures(options, path):
     @functools.cache
     def load_tested():
         dataset = load_test_images(options.data, path.parent, classifier)
-        return dataset, *data.arrays(dataset)
+        return dataset, *dataset.test.arrays()
 
     @functools.cache
     def compute_logits():

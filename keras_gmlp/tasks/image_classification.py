@@ -122,11 +122,10 @@ class ImageClassification(Task):
         import jax
 
         from keras_gmlp.data.batches.augmentation import WINDOW, make_augmenter, make_draw
-        from keras_gmlp.data.batches.host import arrays
         from keras_gmlp.data.batches.namespaces import jax_namespace
         from keras_gmlp.data.images.resized_crop import crop_and_resize
 
-        how, (images, labels) = self.augmentation, arrays(data, "train")
+        how, (images, labels) = self.augmentation, data.train.arrays()
         change = make_augmenter(how, data.mirror, len(data.labels), jax_namespace())
 
         def augment(images, labels, numbers):
@@ -172,12 +171,10 @@ class ImageClassification(Task):
 
     @classmethod
     def check_samples(cls, model, data):
-        from keras_gmlp.data.batches.host import arrays
-
         if tuple(data.labels) != tuple(model.labels):
             raise ValueError(
                 f"{model.path.parent}: the classes of the model and of {data.name} differ; check "
                 "it on its training data."
             )
-        (images, truth), rows = arrays(data), data.label_rows()
+        (images, truth), rows = data.test.arrays(), data.label_rows()
         return images, truth if rows is None else rows[truth]

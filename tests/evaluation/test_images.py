@@ -127,13 +127,13 @@ def test_card_decides_how_images_are_cut_and_fitted(tmp_path):
         evaluate([classifier("0123", (8, 8, 1), crop=0.25)], LabelledImages("digits"))
     padded = classifier(tuple("0123456789"), (8, 16, 1), fit="pad")
     images, _ = next(LabelledImages("digits").batches(padded))
-    expected, _ = data.arrays(data.load("digits", (8, 16), fit="pad"))
+    expected, _ = data.load("digits", (8, 16), fit="pad").test.arrays()
     np.testing.assert_array_equal(images, expected[: len(images)])
 
 
 def test_data_set_by_name():
     digits, parts = data.load("digits"), ["test", "train"]
-    expected = [digits.labels[i] for name in parts for i in data.arrays(digits, name)[1]]
+    expected = [digits.labels[i] for name in parts for i in getattr(digits, name).labels]
     images = LabelledImages("digits", "all")
     assert (len(images), images.total) == (len(expected), 1797)
     _, result = evaluate([classifier(tuple("9876543210"), (8, 8, 1))], images)

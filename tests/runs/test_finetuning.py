@@ -32,7 +32,7 @@ def test_model_and_metrics(places, tmp_path):
     assert metrics["labels"] == ["blue", "green", "red"]
     assert metrics["directory"] == str(tmp_path)
     data = keras_gmlp.data.load(folder, (8, 8))
-    images, labels = keras_gmlp.data.arrays(data)
+    images, labels = data.test.arrays()
     accuracy = float(np.mean(model.predict(images, verbose=0).argmax(1) == labels))
     assert accuracy == pytest.approx(metrics["test_accuracy"], abs=1e-5)
     assert keras_gmlp.finetune(folder, weights, **options)[1] == metrics  # loaded

@@ -162,7 +162,7 @@ def test_run_of_a_folder_decodes_each_image_once(tmp_path, monkeypatch):
         return read_image(path, *arguments, **options)
 
     def export_run(directory, formats, dataset):
-        return {"images": len(keras_gmlp.data.arrays(dataset)[0])}
+        return {"images": len(dataset.test)}
 
     monkeypatch.setattr("keras_gmlp.data.images.samples.read_image", read_and_count)
     monkeypatch.setattr("keras_gmlp.export.verify.export_run", export_run)

@@ -1,6 +1,6 @@
 """What changes a batch of images: its random numbers, and a pure function of them.
 
-The numbers of a step follow from the seed, the epoch and the step alone, so that a resumed or
+The numbers of a step follow only from the seed, the epoch and the step, so that a resumed or
 repeated run sees the same images, with tf.data and with JAX. keras-cv's random layers draw from
 generators with a state, and its CutMix gives labels that differ from the pixels' shares.
 """
@@ -53,7 +53,7 @@ class Augmentation:
         mix_until: Share of the epochs after which MixUp and CutMix stop.
 
     Raises:
-        ValueError: If a field is outside [0, 1], `resized_crop` is no range of shares,
+        ValueError: If a field is outside [0, 1], `resized_crop` is not a range of shares,
             `mixup + cutmix` is above 1, or `mix_from` is above `mix_until`.
     """
 
@@ -103,9 +103,9 @@ class Augmentation:
         return range(round(self.mix_from * epochs), round(self.mix_until * epochs))
 
 
-# Where a sample's random numbers are. All are uniform in [0, 1) but the strengths of RandAugment,
-# which are normal, and the weights of MixUp. `CHOICE` decides how a batch mixes and is equal in
-# all rows. `WINDOW` is drawn for a random resized crop only.
+# Where a sample's random numbers are. All are uniform in [0, 1) but, where they are used, the
+# strengths of RandAugment, which are normal, and the weights of MixUp. `CHOICE` decides how a batch
+# mixes and is equal in all rows. `WINDOW` is drawn for a random resized crop only.
 CROP, FLIP, CUTOUT, ERASING = slice(0, 2), 2, slice(3, 5), slice(5, 10)
 OPERATION, STRENGTH, SIGN = (slice(10 + 2 * i, 12 + 2 * i) for i in range(3))
 MIXUP, CUTMIX, CHOICE, WINDOW = 16, slice(17, 20), 20, slice(21, 21 + DRAWS)
@@ -136,8 +136,10 @@ def make_draw(augmentation, seed, samples, epochs=None):
     def draw(epoch, step, indices):
         generator = make_generator(seed, epoch, step)
         numbers = generator.random((len(indices), columns), "float32")
-        numbers[:, STRENGTH] = generator.standard_normal((len(indices), 2))
-        numbers[:, MIXUP] = generator.beta(MIXUP_ALPHA, MIXUP_ALPHA, len(indices))
+        if augmentation.rand_augment:
+            numbers[:, STRENGTH] = generator.standard_normal((len(indices), 2))
+        if augmentation.mixup:
+            numbers[:, MIXUP] = generator.beta(MIXUP_ALPHA, MIXUP_ALPHA, len(indices))
         numbers[:, CHOICE] = numbers[0, CHOICE] if epoch in mixed else 1
         if augmentation.alternating_flip:
             numbers[:, FLIP] = first_mirrored[indices] == epoch % 2  # 0 mirrors

@@ -12,31 +12,24 @@ class DeviceBatches(keras.utils.PyDataset):
     """Yields what a compiled chunk of training steps takes; one iteration is one epoch."""
 
     # An item has `indices` `(steps, batch)` into `arrays`, which stay on the device, and `numbers`,
-    # the random numbers of each step. Both follow from the seed and the epoch alone, so that a
+    # the random numbers of each step. Both follow only from the seed and the epoch, so that a
     # resumed run sees what it would have seen.
 
-    # `arrays` are equally long, or functions from an epoch, which counts from 0, to such an array;
-    # the first is an array. `draw` is a function from an epoch, a step in it and the step's indices
-    # to arrays of random numbers. Without `steps` an epoch is one pass over the samples, each in
-    # its own order.
+    # `arrays` are equally long. `draw` is a function from an epoch, a step in it and the step's
+    # indices to arrays of random numbers. Without `steps` an epoch is one pass over the samples,
+    # each in its own order.
     def __init__(self, arrays, draw, batch_size, seed=0, chunk=None, steps=None, place=None):
         super().__init__()
         import jax
 
-        self._draw = draw
+        self._draw, self.arrays = draw, (place or jax.device_put)(tuple(arrays))
         self.passes = Passes(len(arrays[0]), batch_size, seed)
         self.steps = steps or self.passes.steps
         self.chunk = min(chunk or chunk_length(self.steps), self.steps)
-        self._place, self._given = place or jax.device_put, tuple(arrays)
-        fixed = [array for array in self._given if not callable(array)]
-        self._fixed = self._place(tuple(fixed))
         self.start_epoch(0)
 
     def start_epoch(self, epoch):
-        """Draws the order of an epoch, which counts from 0, and places its arrays."""
-        changing = [array(epoch) for array in self._given if callable(array)]
-        changing, fixed = iter(self._place(tuple(changing))), iter(self._fixed)
-        self.arrays = tuple(next(changing if callable(a) else fixed) for a in self._given)
+        """Draws the order of an epoch, which counts from 0."""
         steps = range(epoch * self.steps, (epoch + 1) * self.steps)
         self.order = np.stack([self.passes.take(step) for step in steps]).astype("int32")
         self.epoch = epoch

@@ -1,6 +1,5 @@
 """Batches for every backend: tf.data pipelines that shuffle, augment and resume."""
 
-import functools
 import math
 import weakref
 
@@ -14,9 +13,9 @@ from keras_gmlp.data.batches.augmentation import (
     make_draw,
 )
 from keras_gmlp.data.batches.passes import Passes, Position
-from keras_gmlp.data.images.resized_crop import draw_window
+from keras_gmlp.data.images.resized_crop import draw_windows
 from keras_gmlp.data.images.samples import READERS
-from keras_gmlp.utils.environment import is_installed, require
+from keras_gmlp.utils.environment import require
 from keras_gmlp.utils.errors import printable
 
 PREFETCHED = 4  # batches prepared ahead of the training step
@@ -108,36 +107,17 @@ def training_batches(data, batch_size, augmentation=None, position=0):
     held = max(1, PREPARED // (4 * rows * math.prod(data.image_shape)))  # float32
     batches = batches.map(plain(prepare), min(READERS, held))
     batches = batches.apply(tf.data.experimental.assert_cardinality(passes.steps))
-    return hold(samples, without_tuning(batches.prefetch(min(PREFETCHED, held))))
+    options = tf.data.Options()  # without the autotuner and rewriting of the pipeline
+    options.autotune.enabled = False
+    options.experimental_optimization.apply_default_optimizations = False
+    batches = batches.prefetch(min(PREFETCHED, held)).with_options(options)
+    batches.samples = samples  # TensorFlow never frees what a function of `numpy_function` holds
+    return batches
 
 
 def make_windows(numbers, scale):
     """Returns the windows that `Samples.read` takes, from the uniform numbers of some images."""
-    return [functools.partial(draw_window, row, scale=scale, numpy=np) for row in numbers]
-
-
-def make_reader(samples):
-    """Returns a function from indices to images and class indices, for `tf.data.Dataset.map`.
-
-    It reads only as long as the samples exist; see `hold`.
-    """
-    import tensorflow as tf
-
-    source, labels, shape = weakref.ref(samples), samples.labels, samples.shape
-
-    def read(indices):
-        images = tf.numpy_function(lambda places: source().read(places), [indices], tf.uint8)
-        images = tf.ensure_shape(images, indices.shape.concatenate(shape))
-        return images, tf.gather(labels, indices)
-
-    return read
-
-
-def hold(samples, batches):
-    """Returns batches that hold the samples which they are read from."""
-    # TensorFlow never frees what a function of `numpy_function` holds.
-    batches.samples = samples
-    return batches
+    return lambda rows, height, width: draw_windows(numbers[rows], height, width, scale, np)
 
 
 def evaluation_batches(data, batch_size=250, split="test", samples=-1):
@@ -152,51 +132,32 @@ def evaluation_batches(data, batch_size=250, split="test", samples=-1):
         samples: Number of samples from the start; -1 for all.
 
     Returns:
-        A `tf.data.Dataset`; without TensorFlow, a `keras.utils.PyDataset` that holds the images in
-        memory.
+        A `keras.utils.PyDataset`.
 
     Raises:
         ValueError: If an image cannot be read. When samples stream, reading fails during iteration.
     """
-    chosen, rows = getattr(data, split).keep(samples), data.label_rows()
-    if not is_installed("tensorflow"):
-        images, labels = chosen.arrays()
-        return ArrayBatches(images, labels if rows is None else rows[labels], batch_size=batch_size)
-    import tensorflow as tf
-
-    indices = tf.data.Dataset.range(len(chosen)).batch(batch_size)
-    batches = indices.map(make_reader(chosen)).prefetch(PREFETCHED)
-    if rows is not None:
-        batches = batches.map(lambda images, labels: (images, tf.gather(rows, labels)))
-    return hold(chosen, without_tuning(batches))
+    return SampleBatches(getattr(data, split).keep(samples), data.label_rows(), batch_size)
 
 
-def arrays(data, split="test", samples=-1):
-    """Returns the samples of a split in order, as two arrays.
+class SampleBatches(keras.utils.PyDataset):
+    """Batches of `Samples`, in order; larger ones than the memory are read ahead."""
 
-    Args:
-        data: An `ImageData`.
-        split: `"test"` or `"train"`.
-        samples: Number of samples from the start; -1 for all.
+    def __init__(self, samples, rows, batch_size):
+        ahead = not (samples.in_memory or samples.in_order)
+        super().__init__(workers=1 + ahead, max_queue_size=PREFETCHED)
+        self.samples, self.rows, self.batch_size = samples, rows, batch_size
 
-    Returns:
-        uint8 images `(samples, height, width, channels)` and int64 class indices `(samples,)`. Do
-        not write to them: the data set keeps them if they fit in memory.
+    def __len__(self):
+        return -(-len(self.samples) // self.batch_size)
 
-    Raises:
-        ValueError: If an image cannot be read.
-    """
-    return getattr(data, split).keep(samples).arrays()
-
-
-def without_tuning(batches):
-    """Turns off tf.data's autotuner and its rewriting of the pipeline."""
-    import tensorflow as tf
-
-    options = tf.data.Options()
-    options.autotune.enabled = False
-    options.experimental_optimization.apply_default_optimizations = False
-    return batches.with_options(options)
+    def __getitem__(self, index):
+        if index >= len(self):  # ends a `for` loop
+            raise IndexError(f"batch {index} of {len(self)}")
+        start = index * self.batch_size
+        part = self.samples.take(slice(start, start + self.batch_size))
+        images, labels = part.read(slice(None)), part.labels
+        return images, labels if self.rows is None else self.rows[labels]
 
 
 class ArrayBatches(keras.utils.PyDataset):

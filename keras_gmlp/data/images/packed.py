@@ -5,6 +5,7 @@ and the class indices as `.npy` files. Reading an image copies its pixels; nothi
 """
 
 import contextlib
+import itertools
 import mmap
 import re
 from pathlib import Path
@@ -13,7 +14,13 @@ import numpy as np
 
 from keras_gmlp.data.images.image_data import ImageData
 from keras_gmlp.data.images.resizing import require_fit
-from keras_gmlp.data.images.samples import Samples, check_labels, read_windows, resize_images
+from keras_gmlp.data.images.samples import (
+    Samples,
+    check_labels,
+    read_rows,
+    read_windows,
+    resize_images,
+)
 from keras_gmlp.utils import files
 
 DESCRIPTION = "packed.json"
@@ -79,25 +86,21 @@ def load_packed(folder, image_size=None, fit=None, roles=None):
     """Opens a packed set as an `ImageData`."""
     description = files.read_json(Path(folder) / DESCRIPTION)
     try:
-        version, labels = description["version"], description["labels"]
+        labels, mirror = tuple(description["labels"]), bool(description["mirror"])
         rows, columns, channels = stored = tuple(description["image_shape"])
-        mirror = bool(description["mirror"])
         label_sets = description.get("label_sets")
         if label_sets is not None:
             label_sets = tuple(map(tuple, label_sets))
-        indices = [index for members in label_sets or () for index in members]
-        known = range(len(labels))
-        valid = all(type(index) is int and index in known for index in indices)
-        if not (valid and isinstance(labels, list)):
+        indices = itertools.chain(*(label_sets or ()))
+        valid = all(type(index) is int and 0 <= index < len(labels) for index in indices)
+        valid = valid and isinstance(description["labels"], list)
+        if not valid or description["version"] != VERSION:
             raise ValueError
         packed_fit = description.get("fit", "crop")
         require_fit(packed_fit)
     except (KeyError, TypeError, ValueError):
-        raise ValueError(f"{Path(folder) / DESCRIPTION}: damaged; pack the set again.") from None
-    if version != VERSION:
-        raise ValueError(
-            f"{folder}: packed in version {version}; expected {VERSION}. Pack the set again."
-        )
+        place = Path(folder) / DESCRIPTION
+        raise ValueError(f"{place}: damaged, or of a later version; pack the set again.") from None
     if fit not in (None, packed_fit):
         raise ValueError(
             f"{folder}: packed with the fit {packed_fit}; received {fit}. Pack the set again with "
@@ -121,7 +124,7 @@ def load_packed(folder, image_size=None, fit=None, roles=None):
     names = ("train", "test", "validation")[: 2 + ("validation" in roles)]
     splits = {name: samples.take(np.flatnonzero(roles == name)) for name in names}
     own = {"mirror": mirror, "label_sets": label_sets, "fit": packed_fit}
-    return ImageData(str(folder), tuple(labels), shape, **splits, **own)
+    return ImageData(str(folder), labels, shape, **splits, **own)
 
 
 def _open_arrays(folder, name, stored):
@@ -168,18 +171,12 @@ def from_pack(arrays, labels, shape, fit="crop"):
 
     def read(places):
         request(places)
-        images = np.empty((len(places), *shape), "uint8")
-        for image, place in zip(images, places, strict=True):
-            image[...] = stored(place)
-        return images
-
-    def resize(places):
-        request(places)
+        if arrays[0].shape[1:] == shape:
+            return read_rows(stored, shape, places)
         return resize_images(map(stored, places), shape, fit)
 
     def cut(places, windows):
         request(places)
-        return read_windows(map(stored, places), windows, shape)
+        return read_windows([stored(place) for place in places], windows, shape)
 
-    is_same = arrays[0].shape[1:] == shape
-    return Samples(np.concatenate(labels), shape, read if is_same else resize, stored, cut=cut)
+    return Samples(np.concatenate(labels), shape, read, stored, cut=cut)

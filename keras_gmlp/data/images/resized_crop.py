@@ -8,31 +8,30 @@ DRAWS = 2 * ATTEMPTS + 2  # uniform numbers for an image: areas, aspects and the
 ASPECT = (3 / 4, 4 / 3)  # width relative to height, uniform on a logarithmic scale
 
 
-def draw_window(draws, height, width, scale, numpy):
-    """Returns a random window of an image."""
-    shares = scale[0] + draws[:ATTEMPTS] * (scale[1] - scale[0])
-    aspects = ASPECT[0] * (ASPECT[1] / ASPECT[0]) ** draws[ATTEMPTS : 2 * ATTEMPTS]
-    heights = numpy.round(numpy.sqrt(height * width * shares / aspects))
-    widths = numpy.round(numpy.sqrt(height * width * shares * aspects))
+def draw_windows(draws, height, width, scale, numpy):
+    """Returns a random window of each image: top, left, height and width `(..., 4)`."""
+    areas = height * width * (scale[0] + draws[..., :ATTEMPTS] * (scale[1] - scale[0]))
+    aspects = ASPECT[0] * (ASPECT[1] / ASPECT[0]) ** draws[..., ATTEMPTS : 2 * ATTEMPTS]
+    heights, widths = (numpy.round(numpy.sqrt(a)) for a in (areas / aspects, areas * aspects))
     fits = (heights > 0) & (heights <= height) & (widths > 0) & (widths <= width)
-    first = numpy.argmax(numpy.where(fits, 1.0, 0.0))
-    found = fits[first]
-    rows = numpy.minimum(height, numpy.round(width / ASPECT[0]))
-    columns = numpy.minimum(width, numpy.round(height * ASPECT[1]))
-    rows = numpy.where(found, heights[first], rows)
-    columns = numpy.where(found, widths[first], columns)
-    place = [
-        numpy.where(found, numpy.floor(draw * (size - part + 1)), numpy.floor((size - part) / 2))
-        for draw, size, part in ((draws[-2], height, rows), (draws[-1], width, columns))
-    ]
-    return *place, rows, columns
+    found, first = numpy.any(fits, axis=-1), numpy.argmax(fits, axis=-1)[..., None]
+    places, sides = [], []
+    for size, drawn, largest, draw in (
+        (height, heights, min(height, round(width / ASPECT[0])), draws[..., -2]),
+        (width, widths, min(width, round(height * ASPECT[1])), draws[..., -1]),
+    ):
+        side = numpy.take_along_axis(drawn, first, axis=-1)[..., 0]
+        sides.append(numpy.where(found, side, largest))
+        free = size - sides[-1]
+        places.append(numpy.floor(numpy.where(found, draw * (free + 1), free / 2)))
+    return numpy.stack([*places, *sides], axis=-1)
 
 
 def crop_and_resize(image, draws, scale):
     """Scales a random window of an image to the image's size, bilinearly, in JAX."""
     import jax.numpy as jnp
 
-    top, left, height, width = draw_window(draws, *map(float, image.shape[:2]), scale, jnp)
+    top, left, height, width = draw_windows(draws, *image.shape[:2], scale, jnp)
     image = image.astype("float32")
     for axis, start, length in ((0, top, height), (1, left, width)):
         size = image.shape[axis]

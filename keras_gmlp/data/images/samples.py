@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from PIL import Image
 
-from keras_gmlp.data.images.read_image import read_image, scale_window
+from keras_gmlp.data.images.read_image import read_image
 from keras_gmlp.utils.errors import one_line_errors
 from keras_gmlp.utils.progress import ProgressBar
 
@@ -19,9 +19,6 @@ TOGETHER = 64  # samples that are read at a time
 READERS = os.cpu_count() or 1  # threads that read and decode
 POOL = ThreadPoolExecutor(READERS)  # whose threads start when they are needed
 UNREAD = np.iinfo("int64").min  # in place of a class index
-
-# Pillow's weights for red, green and blue, in 1/65536.
-GREY = np.array([19595, 38470, 7471], "int32")
 
 
 class Samples:
@@ -82,8 +79,9 @@ class Samples:
 
         Args:
             indices: A slice or an array.
-            windows: Function for each index from the height and the width of an image to the window
-                `(top, left, height, width)` that is scaled to `shape`. `None` for whole images.
+            windows: Function from a row, or a slice of rows, and the height and the width of its
+                image to the window `(top, left, height, width)` that is scaled to `shape`. `None`
+                for whole images.
 
         Returns:
             uint8 `(indices, height, width, channels)`. Do not write to it.
@@ -157,12 +155,10 @@ class Samples:
 
     def convert(self, channels):
         """Returns these samples of 3 channels or 1 with the other number of channels."""
-        change = to_colour if channels == 3 else to_grey
-        converted = copy.copy(self)
-        converted.shape, converted.in_memory = (*self.shape[:2], channels), False
-        converted._read = lambda places: change(self._read(places))
-        converted.cut = self.cut and (lambda *given: change(self.cut(*given)))
-        converted._kept = None
+        converted, shape = copy.copy(self), (*self.shape[:2], channels)
+        converted.shape, converted.in_memory, converted._kept = shape, False, None
+        converted._read = lambda places: resize_images(self._read(places), shape)
+        converted.cut = self.cut and (lambda *given: resize_images(self.cut(*given), shape))
         return converted
 
 
@@ -220,9 +216,13 @@ def from_files(files, shape, **preparation):
         except ValueError as error:
             raise ValueError(f"{error} Remove the file, or repair it.") from None
 
+    def cut(places, windows):
+        own = [functools.partial(windows, row) for row in range(len(places))]
+        return read_rows(read_file, shape, places, own)
+
     # With the fit crop windows are parts of the whole file, and otherwise of the scaled image.
+    cut = cut if preparation.get("fit", "crop") == "crop" else None
     read = functools.partial(read_rows, read_file, shape)
-    cut = read if preparation.get("fit", "crop") == "crop" else None
     return Samples(labels, shape, read, paths.__getitem__, cut=cut)
 
 
@@ -281,10 +281,11 @@ def read_rows(read, shape, *items):
     items = list(zip(*items, strict=True))
     images = np.empty((len(items), *shape), "uint8")
 
-    def fill(row):
-        images[row] = read(*items[row])
+    def fill(rows):
+        for row in rows:
+            images[row] = read(*items[row])
 
-    for _ in POOL.map(fill, range(len(items))):
+    for _ in POOL.map(fill, np.array_split(np.arange(len(items)), READERS)):
         pass
     return images
 
@@ -295,24 +296,12 @@ def resize_images(images, shape, fit="crop"):
 
 
 def read_windows(images, windows, shape):
-    """Returns windows of images, scaled to a shape."""
-
-    def cut(image, window):
-        picture = Image.fromarray(image if shape[2] == 3 else image[..., 0])
-        return np.asarray(scale_window(picture, window, shape[:2])).reshape(shape)
-
-    return read_rows(cut, shape, images, windows)
-
-
-def to_colour(images):
-    """Returns images of three channels, from one."""
-    return images.repeat(3, axis=-1)
-
-
-def to_grey(images):
-    """Returns images of one channel, from three, as Pillow weighs them."""
-    result = np.empty((*images.shape[:-1], 1), "uint8")
-    # One by one, because integers are four times as large.
-    for image, grey in zip(images, result, strict=True):
-        grey[..., 0] = (image @ GREY + 2**15) >> 16
+    """Returns windows of images of one size, scaled to a shape."""
+    result, size = np.empty((len(images), *shape), "uint8"), (shape[1], shape[0])
+    drawn = windows(slice(None), *images[0].shape[:2]).astype(int).tolist()
+    for row, (top, left, height, width) in enumerate(drawn):
+        part = images[row][top : top + height, left : left + width]
+        picture = Image.fromarray(part if shape[2] == 3 else part[..., 0])
+        picture = picture.resize(size, Image.Resampling.BILINEAR)
+        result[row] = np.asarray(picture).reshape(shape)
     return result

@@ -117,10 +117,9 @@ def assert_not_tuned(batches):
 def test_evaluation_batches_are_complete_and_in_order(monkeypatch, memory):
     monkeypatch.setattr(samples, "MEMORY_LIMIT", memory)
     found = evaluation_batches(plain(*range(12)), 5)
-    assert int(found.cardinality()) == 3
-    assert_not_tuned(found)
+    assert len(found) == 3
     for _ in range(2):
-        pixels, labels = zip(*found.as_numpy_iterator(), strict=True)
+        pixels, labels = zip(*found, strict=True)
         assert [len(part) for part in pixels] == [5, 5, 2]
         assert pixels[0].dtype == np.uint8
         assert np.concatenate(labels).tolist() == list(range(12))

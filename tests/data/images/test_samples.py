@@ -1,10 +1,8 @@
 """`Samples`: the same images from memory, files and `tf.data`, in whole and in part."""
 
 import gc
-import sys
 import weakref
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -100,28 +98,6 @@ def test_pixels_leave_the_memory_with_their_batches(arrays):
     assert held() is None
 
 
-def test_streamed_epochs_shuffle_all_samples(monkeypatch):
-    monkeypatch.setattr(samples, "MEMORY_LIMIT", 0)
-    count = 4_000
-    split = from_arrays(np.zeros((count, 1, 1, 1), "uint8"), np.arange(count))
-    names = tuple(map(str, range(count)))
-    stream = training_batches(ImageData("planted", names, (1, 1, 1), split, split), 1_000)
-    orders = [
-        np.concatenate([labels for _, labels in stream.as_numpy_iterator()]) for _ in range(2)
-    ]
-    # Places of the samples in the file and in two epochs.
-    places = np.stack([np.arange(count), *np.argsort(orders)])
-    np.testing.assert_array_equal(np.sort(orders), places[[0, 0]])
-    assert (np.abs(np.corrcoef(places)) - np.eye(3) < 0.05).all()
-
-
-def test_grey_weighs_as_pillow(arrays):
-    split = from_arrays(*arrays).convert(1)
-    expected = [np.asarray(Image.fromarray(image).convert("L"))[..., None] for image in arrays[0]]
-    for images in (split.arrays()[0], np.concatenate([batch for batch, _ in split.batches(50)])):
-        np.testing.assert_array_equal(images, expected)
-
-
 def test_wrong_arrays():
     for images, labels in (
         (np.zeros((3, 4, 4, 1), "float32"), np.zeros(3)),
@@ -145,15 +121,6 @@ def test_first_damaged_file_is_named(tmp_path, files, arrays):
             read()
 
 
-def test_evaluation_does_not_require_tensorflow(monkeypatch, arrays):
-    monkeypatch.setitem(sys.modules, "tensorflow", None)
-    batches = evaluation_batches(planted(from_arrays(*arrays)), 15)
-    assert isinstance(batches, keras.utils.PyDataset)
-    images, labels = zip(*(batches[i] for i in range(len(batches))), strict=True)
-    assert list(map(len, labels)) == [15] * 9 + [2]
-    np.testing.assert_array_equal(np.concatenate(images), arrays[0])
-
-
 WITHOUT_TENSORFLOW = """
 import sys
 from importlib.machinery import PathFinder
@@ -171,7 +138,7 @@ from keras_gmlp import data
 folder, out = sys.argv[1:]
 for name in ("digits", folder):
     found = data.load(name, (16, 16))
-    images, labels = data.arrays(found, "train")
+    images, labels = found.train.arrays()
     print(found.name, len(found.train), len(found.test), images.sum(), labels.sum())
 model = keras_gmlp.gMLP(
     dim=8, depth=1, hidden_dim=8, patch_size=8, input_shape=found.image_shape,
@@ -193,7 +160,7 @@ def test_loads_trains_and_evaluates_without_tensorflow(tmp_path):
     *rows, loss, streaming = printed.splitlines()
     for row, name in zip(rows, ("digits", str(photos)), strict=True):
         found = data.load(name, (16, 16))
-        images, labels = data.arrays(found, "train")
+        images, labels = found.train.arrays()
         expected = [name, len(found.train), len(found.test), images.sum(), labels.sum()]
         assert row.split() == list(map(str, expected))
     assert 0 < float(loss) < 10
