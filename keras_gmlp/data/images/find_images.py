@@ -1,6 +1,6 @@
 """Which files are images: by their suffix or their first bytes. Requires no Pillow."""
 
-import os
+import contextlib
 import re
 from pathlib import Path
 
@@ -17,25 +17,17 @@ HEIC_ADVICE = "pip install pillow-heif reads HEIC"
 
 def find_images(path, left_out=None):
     """Lists the image files in a folder and its subfolders; `left_out` gets the other files."""
-    if not str(path):  # an unset shell variable, not the current folder
-        raise ValueError("'': an empty path; expected an image file or a folder.")
     name = printable(path)
     if is_address(str(path)):
         raise ValueError(f"{name}: an address; download the image and give its path.")
     path = Path(path)
-    try:
-        is_folder, exists = path.is_dir(), path.exists()
-    except PermissionError:  # of a parent folder
-        raise ValueError(f"{name}: no permission to read it.") from None
-    if not is_folder:
-        if not exists:
-            raise ValueError(f"{name}: {why_missing(path)}.")
+    if not path.is_dir():
         if not path.is_file():  # reading a pipe would block
-            raise ValueError(f"{name}: neither a file nor a folder.")
+            raise ValueError(f"{name}: {why_missing(path)}.")
         return [path]
-    images, others = [], []
-    for file in list_visible_files(path):
-        (images if is_image_file(file) else others).append(file)
+    files = list_visible_files(path)
+    images = list(filter(is_image_file, files))
+    others = sorted(set(files) - set(images))
     if not images:
         found = f"; found {first_of([printable(p.name) for p in others], 3)}" if others else ""
         raise ValueError(f"{name}: no image in this folder ({', '.join(IMAGES)}){found}.")
@@ -55,23 +47,15 @@ def warn_no_images(place, paths):
 
 def is_image_file(path):
     """Returns whether a file is an image by its suffix or its content, or a link to nowhere."""
-    suffix, is_file = path.suffix.lower(), os.path.isfile(path)
+    suffix, start = path.suffix.lower(), b""
     if suffix in IMAGES or (suffix in HEIC and is_installed("pillow_heif")):
-        return is_file or not os.path.exists(path)
-    if not is_file:
-        return False
-    start = _read_start(path)
-    return bool(_IMAGE.match(start) or (is_heic(start) and is_installed("pillow_heif")))
+        return path.is_file() or not path.exists()
+    if path.is_file():  # reading a pipe would block
+        with contextlib.suppress(OSError), open(path, "rb") as file:
+            start = file.read(16)
+    return bool(_IMAGE.match(start)) or (is_heic(start) and is_installed("pillow_heif"))
 
 
 def is_heic(start):
     """Returns whether the first bytes of a file are those of a HEIC picture."""
     return bool(_HEIC.match(start))
-
-
-def _read_start(path):
-    try:
-        with open(path, "rb") as file:
-            return file.read(16)
-    except OSError:
-        return b""

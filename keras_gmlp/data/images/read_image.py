@@ -11,9 +11,9 @@ import os
 import struct
 
 import numpy as np
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image, ImageOps
 
-from keras_gmlp.data.images.find_images import HEIC_ADVICE, find_images, is_heic  # noqa: F401
+from keras_gmlp.data.images.find_images import HEIC_ADVICE, is_heic
 from keras_gmlp.data.images.resizing import (
     crop_picture,
     find_cover_size,
@@ -29,7 +29,7 @@ PLUGINS = ("Png", "Jpeg", "WebP", "Avif", "Gif", "Bmp", "Tiff", "Ppm")
 FORMATS = tuple(name.upper() for name in PLUGINS)
 INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "lanczos")
 MAX_PIXELS = 100_000_000  # up to 0.9 GB of memory, as WebP 1.7; more are refused
-TILE = 1024  # pixels
+TOGETHER = 2**20  # pixels that are converted at a time
 
 
 def read_image(source, image_shape, crop=None, interpolation="bicubic", window=None, fit="crop"):
@@ -54,7 +54,9 @@ def read_views(
         boxes = [find_part_box(image.size, (width, height), part) for part in parts]
         views = [image.resize((width, height), resampling, box) for box in boxes]
         if window is not None:
-            image = scale_window(image, window, (height, width))
+            top, left, rows, columns = map(int, window(image.height, image.width))
+            image = image.crop((left, top, left + columns, top + rows))
+            image = image.resize((width, height), Image.Resampling.BILINEAR)
         elif fit == "stretch":
             image = image.resize((width, height), resampling)
         elif fit == "pad":
@@ -100,7 +102,9 @@ def _decode(source, name, mode, reduced):
         with contextlib.ExitStack() as stack:
             image = _open_source(source, stack)
             if image.width * image.height > MAX_PIXELS:
-                raise Image.DecompressionBombError
+                raise RefusedError(
+                    f"more than {MAX_PIXELS:,} pixels, by its header. Scale the image down first."
+                )
             if image is source:  # the steps below would change it
                 image = source.copy()
                 image.format = source.format  # says what white is
@@ -110,27 +114,11 @@ def _decode(source, name, mode, reduced):
             return _to_mode(image, mode)
     except MemoryError:
         raise
-    except Exception as error:
-        raise ValueError(f"{name}: {explain_failure(error)}") from None
-
-
-def explain_failure(error):
-    """Returns what is wrong with an image, by the exception that reading it raised."""
-    if isinstance(error, RefusedError):
-        return str(error)
-    reasons = {
-        FileNotFoundError: "no such file.",
-        IsADirectoryError: "is a folder, not an image file.",
-        PermissionError: "no permission to read it.",
-        Image.DecompressionBombError: f"more than {MAX_PIXELS:,} pixels, by its header. Scale the "
-        "image down first.",
-        UnidentifiedImageError: "not an image, or not in a format that is read "
-        f"({', '.join(FORMATS)}).",
-    }
-    for kind, reason in reasons.items():
-        if isinstance(error, kind):
-            return reason
-    return f"damaged or truncated image ({printable(first_line(error))})."  # of many types
+    except RefusedError as error:
+        raise ValueError(f"{name}: {error}") from None
+    except Exception as error:  # a damaged file raises one of many types
+        reason = f"damaged or truncated image ({printable(first_line(error))})"
+        raise ValueError(f"{name}: {getattr(error, 'strerror', None) or reason}.") from None
 
 
 def _open_source(source, stack):
@@ -180,14 +168,7 @@ def open_image(file, path):
 
         file.seek(0)
         return HeifImageFile(file, os.fspath(path))
-    raise UnidentifiedImageError
-
-
-def scale_window(image, window, size):
-    """Returns a part of a Pillow image, scaled to `(height, width)`; see `read_image`."""
-    top, left, height, width = map(int, window(image.height, image.width))
-    part = image.crop((left, top, left + width, top + height))
-    return part.resize(size[::-1], Image.Resampling.BILINEAR)
+    raise RefusedError(f"not an image, or not in a format that is read ({', '.join(FORMATS)}).")
 
 
 def _reduce(image, side):
@@ -206,25 +187,18 @@ def _to_mode(image, mode):
         return image if image.mode == mode else image.convert(mode)
     if image.mode == "F" or (image.mode, image.format) == ("I", "TIFF"):
         raise RefusedError("pixels of 32 bits, which have no known white. Scale them to 8 bits.")
-    result = Image.new(mode, image.size)
-    for box in _tiles(image.size):  # in whole, the steps would take three times the memory
-        tile = image.crop(box)
+    result, rows = Image.new(mode, image.size), max(1, TOGETHER // image.width)
+    for top in range(0, image.height, rows):  # in whole, it would take three times the memory
+        box = (0, top, image.width, min(top + rows, image.height))
+        part = image.crop(box)
         if high:
-            values = np.asarray(tile, "float32").clip(0, 65535)
-            tile = Image.fromarray((values * np.float32(255 / 65535)).round().astype("uint8"))
+            values = np.asarray(part, "float32").clip(0, 65535)
+            part = Image.fromarray((values * np.float32(255 / 65535)).round().astype("uint8"))
         else:
-            tile = tile.convert("RGBA")
-            tile = Image.alpha_composite(Image.new("RGBA", tile.size, "white"), tile)
-        result.paste(tile.convert(mode), box)
+            part = part.convert("RGBA")
+            part = Image.alpha_composite(Image.new("RGBA", part.size, "white"), part)
+        result.paste(part.convert(mode), box)
     return result
-
-
-def _tiles(size):
-    """Yields the boxes that cut an image into tiles."""
-    width, height = size
-    for top in range(0, height, TILE):
-        for left in range(0, width, TILE):
-            yield left, top, min(left + TILE, width), min(top + TILE, height)
 
 
 class RefusedError(ValueError):

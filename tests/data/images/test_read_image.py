@@ -1,8 +1,5 @@
-import contextlib
 import io
 import os
-import tempfile
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +10,6 @@ from refused import refused
 
 from keras_gmlp.data.images.find_images import find_images
 from keras_gmlp.data.images.read_image import read_image, read_views
-from keras_gmlp.data.text import load_text
 from keras_gmlp.utils.environment import is_installed
 from keras_gmlp.utils.errors import DataWarning
 
@@ -205,49 +201,13 @@ def test_16_bits(tmp_path):
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16"])
-def test_tiles_change_no_pixel(monkeypatch, dtype):
+def test_parts_of_a_conversion_change_no_pixel(monkeypatch, dtype):
     most, shape = (256, (7, 20, 4)) if dtype == "uint8" else (65536, (7, 20))
     values = np.random.default_rng(0).integers(0, most, shape)
     image = Image.fromarray(values.astype(dtype))
     whole = read_image(image, (7, 20, 3))
-    monkeypatch.setattr("keras_gmlp.data.images.read_image.TILE", 3)
+    monkeypatch.setattr("keras_gmlp.data.images.read_image.TOGETHER", 50)
     np.testing.assert_array_equal(read_image(image, (7, 20, 3)), whole)
-
-
-@contextlib.contextmanager
-def rights_of_others():
-    """Drops the rights of root, who reads everything."""
-    if os.getuid() == 0:
-        os.setresuid(65534, 65534, 0)
-    try:
-        yield
-    finally:
-        if os.getresuid()[2] == 0:
-            os.setresuid(0, 0, 0)
-
-
-def test_files_and_folders_without_permission():
-    with tempfile.TemporaryDirectory() as name:  # which others may read, unlike `tmp_path`
-        os.chmod(name, 0o755)
-        folder, image = Path(name, "cats"), Path(name, "cats", "a.png")
-        folder.mkdir()
-        save(halves(), image)
-        (folder / "b.txt").write_text("a kitten")
-        for read, path, mode in (
-            (lambda: read_image(image, (2, 2, 3)), image, 0),
-            *((lambda: find_images(name), folder, mode) for mode in (0o111, 0o333)),
-            (lambda: load_text(name), folder, 0o333),
-        ):
-            with contextlib.suppress(ValueError, DataWarning):
-                read()  # imports modules, which others may not
-            os.chmod(path, mode)
-            try:
-                refusal = pytest.raises((ValueError, PermissionError), match=str(path))
-                with refusal as error, rights_of_others():
-                    read()
-                assert "permission" in str(error.value).lower()
-            finally:
-                os.chmod(path, 0o755)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int32"])
@@ -346,15 +306,6 @@ def test_want_of_memory_is_no_damage(tmp_path, monkeypatch, step):
         read_image(path, (8, 8, 3))
 
 
-def test_large_image_without_a_warning(tmp_path, monkeypatch):
-    # Pillow warns above 89 million pixels; the limit here is 100 million.
-    path = save(Image.new("1", (20, 30), 1), tmp_path / "a.png")
-    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 500)
-    with pytest.warns(Image.DecompressionBombWarning):
-        Image.open(path).close()
-    assert near(read_image(path, (8, 8, 1)), 255)
-
-
 @pytest.mark.filterwarnings("ignore:Corrupt EXIF data:UserWarning")
 def test_broken_exif_is_ignored(tmp_path):
     broken = b"Exif\x00\x00II*\x00\x08\x00\x00\x00\x09\x00\x12\x01"
@@ -390,10 +341,10 @@ def test_files_and_images_that_are_not_there(tmp_path):
     assert find_images(tmp_path) == [tmp_path / name for name in ("a.png", "b.png")]
     odd, shown = "a\nb\x1b[2J.png", r"a\nb\x1b[2J.png"
     for name, reason in (
-        (odd, "no such file"),
-        ("a.png", "no such file"),
+        (odd, "[Nn]o such file"),
+        ("a.png", "[Nn]o such file"),
         ("b.png", "no such file|symbolic links"),
-        ("empty", "folder"),
+        ("empty", "director|folder"),
     ):
         for call, arguments in ((read_image, [(8, 8, 3)]), (find_images, [])):
             with refused(reason, tmp_path / name.replace(odd, shown)):
