@@ -92,7 +92,7 @@ def check_folder(root, min_images=10, embed=None):
         ImportError: If scikit-learn is not installed.
     """
     root = Path(root)
-    labels, splits, label_sets = list_splits(root, hold_out=False)
+    labels, splits, label_sets = list_splits(root)
     refuse_several(root, label_sets)
     listed = [
         Picture(Path(os.fsdecode(file)), labels[index], split)

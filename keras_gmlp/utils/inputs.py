@@ -83,8 +83,8 @@ def name_roles(splits, place):
     if "train" not in splits or not 1 <= len(held_out) <= 2:
         found = ", ".join(split for split in SPLITS if split in splits)
         raise ValueError(
-            f"{printable(place)}: found the splits {found}; expected train and one or two others, "
-            "for test and validation. Rename what is none."
+            f"{printable(place)}: found the splits {found}; expected train, with test or "
+            "validation or both."
         )
     return {"train": "train", **dict(zip(held_out, ("test", "validation"), strict=False))}
 

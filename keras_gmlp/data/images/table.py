@@ -3,10 +3,12 @@
 import os
 from pathlib import Path, PureWindowsPath
 
+import numpy as np
+
 from keras_gmlp.data.images.label_sets import find_rarest
 from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.files import why_missing
-from keras_gmlp.utils.inputs import TABLES, is_address, name_roles, read_split
+from keras_gmlp.utils.inputs import TABLES, name_roles, read_split
 from keras_gmlp.utils.labels import check_labels, clean_value
 from keras_gmlp.utils.tables import find_column, read_rows
 
@@ -14,7 +16,7 @@ SEVERAL = "|"  # between several labels
 
 
 def is_table(name):
-    """Returns whether a data set's name ends like a table's and is no folder's."""
+    """Returns whether a data set's name ends like a table's and is not a folder's."""
     path = Path(os.path.expanduser(name))
     return path.suffix.lower() in TABLES and not path.is_dir()
 
@@ -29,8 +31,8 @@ def list_table(path):
     """Lists the images in a table.
 
     Returns:
-        The class names; for each split the pairs of a path and an index by class, `""` if there
-        are no splits; and the sets of classes that are the indices, or `None` for one label each.
+        The class names; for each split the pairs of a path and an index, `""` if there are no
+        splits; and the sets of classes that are the indices, or `None` for one label each.
     """
     path = Path(path)
     if not path.is_file():
@@ -50,20 +52,18 @@ def list_table(path):
     for line, values in rows:
         place = f"{printable(path)}, {line}"
         texts = {name: values[column].strip() for name, column in columns.items() if column}
-        file = _find_file(path, place, texts["path"])
-        label, split = texts["label"], texts.get("split", "")
-        if not (label or several):
-            raise ValueError(f"{place}: label is empty; fill it or remove the row.")
-        labels = tuple(sorted(set(map(clean_value, label.split(SEVERAL))))) if label else ()
+        file, label, split = (texts.get(name, "") for name in ("path", "label", "split"))
+        labels = tuple(sorted(set(map(clean_value, label.split(SEVERAL)))))
+        labels = () if several and not label else labels
         if "" in labels or "nan" in map(str.lower, labels):
-            raise ValueError(f"{place}: label is {printable(label)}; a part of it is not a class.")
+            label = printable(label) or "empty"
+            raise ValueError(f"{place}: label is {label}; expected the name of a class.")
         check_labels(labels, place)
         if split and read_split(split) is None:
-            raise ValueError(
-                f"{place}: split {printable(split)}; expected train, test or validation."
-            )
-        given = labels, split and read_split(split)
-        *first, before = found.setdefault(os.path.normpath(file), (*given, line))
+            split = printable(split)
+            raise ValueError(f"{place}: split is {split}; expected train, test or validation.")
+        given, file = (labels, split and read_split(split)), _find_file(path, place, file)
+        *first, before = found.setdefault(file, (*given, line))
         if given != tuple(first):
             raise ValueError(
                 f"{place}: {printable(file)} has another label or split in {before}. Give each "
@@ -74,28 +74,22 @@ def list_table(path):
         line = next(line for _, split, line in found.values() if not split)
         raise ValueError(f"{printable(path)}, {line}: split is empty, but other rows have one.")
     roles = {"": ""} if splits <= {""} else name_roles(splits, path)
-    classes = _class_names(path, found.values())
-    places = {name: place for place, name in enumerate(classes)}
+    classes = _list_classes(path, found.values())
+    sets = {labels for labels, _, _ in found.values()} if several else {(n,) for n in classes}
+    numbers = {labels: number for number, labels in enumerate(sorted(sets))}
+    members = tuple(tuple(map(classes.index, labels)) for labels in numbers)
     files = sorted(found, key=Path)
-    members = [tuple(sorted(places[label] for label in found[file][0])) for file in files]
-    sets = tuple(sorted(set(members))) if several else tuple((n,) for n in places.values())
-    numbers = {each: number for number, each in enumerate(sets)}
-    indices = [numbers[each] for each in members]
-    pairs = {role: [[] for _ in range(len(classes) + 1)] for role in roles.values()}
-    rarest = find_rarest(indices, sets, len(classes)) if several else indices
-    for file, index, place in zip(files, indices, rarest, strict=True):
-        pairs[roles[found[file][1]]][place].append((os.fsencode(file), index))
-    return classes, pairs, sets if several else None
+    indices = [numbers[found[file][0]] for file in files]
+    pairs = {role: [] for role in roles.values()}
+    # Class by class, as the images in class folders are.
+    for place in np.argsort(find_rarest(indices, members, len(classes)), kind="stable"):
+        file = files[place]
+        pairs[roles[found[file][1]]].append((os.fsencode(file), indices[place]))
+    return classes, pairs, members if several else None
 
 
 def _find_file(table, place, text):
     """Returns the path of the image that a row names, relative to the table."""
-    if not text:
-        raise ValueError(f"{place}: path is empty; fill it or remove the row.")
-    if is_address(text):
-        raise ValueError(
-            f"{place}: {printable(text)} is an address; download the image and give its path."
-        )
     file = table.parent / os.path.expanduser(text)
     if "\\" in text and not file.exists():
         file = table.parent / PureWindowsPath(text).as_posix()
@@ -104,23 +98,21 @@ def _find_file(table, place, text):
             f"{place}: {why_missing(file, 'image file')}: {printable(file)}. Expected a path "
             "relative to the table."
         )
-    return file
+    return os.path.normpath(file)
 
 
-def _class_names(path, rows):
+def _list_classes(path, rows):
     """Returns the classes of the training images, sorted."""
-    names = sorted(
-        {label for labels, split, _ in rows if split in ("", "train") for label in labels}
-    )
-    if len(names) < 2:
+    trained = {label for labels, split, _ in rows if split in ("", "train") for label in labels}
+    if len(trained) < 2:
         raise ValueError(
             f"{printable(path)}: expected training images of two or more classes; found "
-            f"{printable(names[0]) + ' only' if names else 'none'}."
+            f"{printable(*trained) + ' only' if trained else 'none'}."
         )
     for labels, _, line in rows:
-        for label in set(labels) - set(names):
+        for label in set(labels) - trained:
             raise ValueError(
                 f"{printable(path)}, {line}: there is no training image of class "
                 f"{printable(label)}."
             )
-    return tuple(names)
+    return tuple(sorted(trained))
