@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from keras_gmlp.data.images.samples import from_arrays, resize_images
 from keras_gmlp.data.images.table import is_table, list_table
 from keras_gmlp.data.tfds import load_images
 from keras_gmlp.utils.errors import printable
-from keras_gmlp.utils.files import why_missing
+from keras_gmlp.utils.files import missing_file
 
 
 def find_path(name):
@@ -43,20 +44,14 @@ def holds_files(name):
 def check_path(name):
     """Checks a name that can only be a path."""
     path = find_path(name)
-    if is_table(path):
-        if not path.is_file():
-            missing = why_missing(path, "file")
-            raise ValueError(f"{printable(name)}: {missing}; expected a table of images.")
-        return
-    if path.is_file() and (path.suffix or path.parent != Path()):  # not a data set's name
+    looks_like_path = is_table(path) or re.search(r"^[./~]|/$|\\", str(name)) or path.is_symlink()
+    if looks_like_path and not path.exists():
+        raise ValueError(missing_file(name))
+    if path.is_file() and not is_table(path) and (path.suffix or path.parent != Path()):
         raise ValueError(
             f"{name}: a file; expected a data set's name, or a folder of class folders, or a table "
             "(.csv, .tsv)."
         )
-    is_path = str(name).startswith((".", "/", "~")) or str(name).endswith("/") or "\\" in str(name)
-    leads_nowhere = path.is_symlink() and not path.exists() and name != "digits"
-    if leads_nowhere or (is_path and not path.is_dir()):
-        raise ValueError(f"{name}: {why_missing(path, 'folder')}.")
 
 
 def require_one_label(name):

@@ -10,7 +10,6 @@ from keras_gmlp.utils.errors import printable
 
 def divide(groups, labels, share, seed):
     """Holds out a share of the samples of each class; a group stays together."""
-    check_share(share)
     places = {}
     for place, group in enumerate(groups):
         places.setdefault(group, []).append(place)
@@ -20,14 +19,10 @@ def divide(groups, labels, share, seed):
     return [place for place in range(len(groups)) if place not in cut], sorted(cut)
 
 
-def check_share(share):
-    """Raises a `ValueError` if a share is outside (0, 1)."""
-    if not 0 < share < 1:
-        raise ValueError(f"share must be between 0 and 1; received {share}.")
-
-
 def choose(labels, share, seed):
     """Returns the places of a share of each class."""
+    if not 0 < share < 1:
+        raise ValueError(f"share must be between 0 and 1; received {share}.")
     labels, random, chosen = np.asarray(labels), np.random.default_rng(seed), []
     for label in np.unique(labels):
         members = random.permutation(np.flatnonzero(labels == label))
@@ -41,18 +36,12 @@ def find_groups(paths, pattern):
     try:
         expression = re.compile(pattern)
     except re.error as error:
-        raise ValueError(
-            f"groups {pattern!r}: not a regular expression ({error}); expected one such as "
-            r"'patient(\d+)', which finds the group in the path of an image."
-        ) from None
+        raise ValueError(f"groups {pattern!r}: not a regular expression ({error}).") from None
     groups = []
     for path in map(os.fsdecode, paths):
         match = expression.search(path)
         if match is None:
-            raise ValueError(
-                f"{printable(path)}: groups {pattern!r} finds nothing in this path; expected a "
-                "regular expression that finds the group of every image."
-            )
+            raise ValueError(f"{printable(path)}: groups {pattern!r} finds nothing in this path.")
         groups.append(match.groups() or match.group())
     return groups
 
@@ -81,7 +70,6 @@ def check_apart(name, train, test):
 
 def divide_whole(texts, labels, share, seed):
     """Holds out whole texts, and leaves their parts out of the texts for training."""
-    check_share(share)
     words = [tuple(text.lower().split()) for text in texts]
     known = set(words)
     lengths = sorted({len(text) for text in known})

@@ -11,7 +11,7 @@ from keras_gmlp.utils.errors import first_of, one_line_errors
 
 
 def is_raw(data):
-    """Returns whether data are what `from_arrays` takes, and no `ImageData`."""
+    """Returns whether data are what `from_arrays` takes, and not an `ImageData`."""
     return hasattr(data, "as_numpy_iterator") or isinstance(data, tuple | list | dict)
 
 
@@ -76,10 +76,9 @@ def from_arrays(train, test=None, labels=None, name=None):
     data = ImageData(name, labels, shapes.pop(), **splits)
     trained = set(data.train.labels.tolist())
     if missing := [label for index, label in enumerate(labels) if index not in trained]:
-        start = " Class indices start at 0." if min(trained, default=0) else ""
         raise ValueError(
             f"{name}: no training image of class {first_of(missing, 3)} ({len(labels)} classes). "
-            f"Give some, or leave the class out.{start}"
+            "Give some, or leave the class out. Class indices start at 0."
         )
     return data
 
@@ -99,8 +98,6 @@ def _read(samples):
         raise ValueError(
             f"expected images and labels, or a tf.data.Dataset; received {type(samples).__name__}."
         )
-    if isinstance(images, tuple | list) and len({np.shape(image) for image in images}) > 1:
-        raise ValueError("the images have several sizes; scale them to one.")
     images, labels = np.asarray(images), np.asarray(labels)
     images = images[..., None] if images.ndim == 3 else images
     if images.ndim == 4 and images.shape[1] in (1, 3) and images.shape[3] not in (1, 3):

@@ -75,12 +75,9 @@ def find_held_out(data, share, groups=None, seed=0):
         kept, cut = divide(range(len(labels)), labels, share, seed)
     else:
         kept, cut = divide_groups(_find_members(data, groups), labels, share, seed)
-    lost = np.setdiff1d(labels, labels[kept])
-    if lost.size or not cut:
-        names = (*data.labels, "none")  # the last for images without a label
-        which = f"class {printable(names[lost[0]])}" if lost.size else "every class"
+    if not cut:
         raise ValueError(
-            f"{printable(data.name)}: {which} has too few images, or groups, for training and "
+            f"{printable(data.name)}: every class has too few images, or groups, for training and "
             "validation. Add images, or choose smaller groups."
         )
     return kept, cut

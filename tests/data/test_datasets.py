@@ -47,7 +47,7 @@ def test_digits():
     assert (train.min(), train.max()) == (0, 255)
     assert np.bincount(train_labels).min() > 100
     assert np.bincount(test_labels).min() > 20
-    # All digits are there, so that each is in one split alone.
+    # All digits are there, so that each is in only one split.
     everything = np.concatenate([train, test]).reshape(1797, 64)
     original = np.round(load_digits().data * 255 / 16)
     np.testing.assert_array_equal(sorted(map(tuple, everything)), sorted(map(tuple, original)))
@@ -154,7 +154,7 @@ def test_names_and_sizes_that_cannot_be(tmp_path, monkeypatch):
     fails("a file", tmp_path / "photo.jpg")
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in ("./photos", "~/photos", r"C:\photos"):
-        assert fails("no such folder", name).startswith(f"{name}: ")
+        assert fails("no such", name).startswith(f"{name}: ")
 
 
 @pytest.mark.parametrize("memory", [0, 2**30])
@@ -311,12 +311,12 @@ def test_own_images_that_do_not_fit(own):
         (lambda x, y: (x, y - 1), "from -1 to 0"),
         (lambda x, y: (x,), "tuple"),
         (lambda x, y: (x[:1], y[:1]), "too few images"),
-        (lambda x, y: ([x[0], x[1, 1:]], y[:2]), "several sizes"),
+        (lambda x, y: ([x[0], x[1, 1:]], y[:2]), "inhomogeneous"),
         (lambda x, y: ((x, y), (x[:, 1:], y)), "2 shapes"),
         (lambda x, y: {"test": (x, y)}, "split train"),
         (lambda x, y: as_tensors(x, y).map(lambda x, y: x), "TensorSpec"),
         (lambda x, y: (x.transpose(0, 3, 1, 2), y), "channels first"),
-        (lambda x, y: (x, y + 1), "start at 0"),
+        (lambda x, y: (x, y + 1), "class 0"),
         (lambda x, y: ((x, y), (x[:3], np.arange(3))), "class 2"),
         (lambda x, y: {"train": (x, y), "validation": (x[:3], np.arange(3))}, "class 2"),
         (lambda x, y: (x, np.array(["cat", None] * 10)), "name"),
