@@ -16,7 +16,7 @@ from keras_gmlp.data.images.samples import from_arrays, resize_images
 from keras_gmlp.data.images.table import is_table, list_table
 from keras_gmlp.data.tfds import load_images
 from keras_gmlp.utils.errors import printable
-from keras_gmlp.utils.files import missing_file
+from keras_gmlp.utils.files import why_missing
 
 
 def find_path(name):
@@ -46,7 +46,7 @@ def check_path(name):
     path = find_path(name)
     looks_like_path = is_table(path) or re.search(r"^[./~]|/$|\\", str(name)) or path.is_symlink()
     if looks_like_path and not path.exists():
-        raise ValueError(missing_file(name))
+        raise ValueError(f"{name}: {why_missing(path, 'file' if is_table(path) else 'folder')}.")
     if path.is_file() and not is_table(path) and (path.suffix or path.parent != Path()):
         raise ValueError(
             f"{name}: a file; expected a data set's name, or a folder of class folders, or a table "

@@ -154,7 +154,7 @@ def test_names_and_sizes_that_cannot_be(tmp_path, monkeypatch):
     fails("a file", tmp_path / "photo.jpg")
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in ("./photos", "~/photos", r"C:\photos"):
-        assert fails("no such", name).startswith(f"{name}: ")
+        assert fails("no such folder", name).startswith(f"{name}: ")
 
 
 @pytest.mark.parametrize("memory", [0, 2**30])

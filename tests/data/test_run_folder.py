@@ -341,6 +341,7 @@ def test_data_of_a_damaged_record(photos):
         write_json("run/recipe.json", {"data": photos, "places": places})
         with pytest.raises(ValueError, match="places"):
             Run("run").data()
+    os.remove("run/recipe.json")
     begin(data=photos)
     with open(f"run/{SAMPLES}", "w") as file:
         file.write("split,label\ntest,cat\n")
