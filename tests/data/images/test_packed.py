@@ -13,7 +13,6 @@ from keras_gmlp import data
 from keras_gmlp.data.images import samples
 from keras_gmlp.data.images.packed import from_pack, load_packed, pack
 from keras_gmlp.data.images.samples import resize_images
-from keras_gmlp.utils.files import directory_lock
 
 
 @pytest.fixture(scope="module")
@@ -133,12 +132,6 @@ def test_other_versions_and_files_that_do_not_match(packed):
     (packed / "packed.json").write_text(json.dumps({**description, "version": 2}))
     with refused("later version"):
         load_packed(packed)
-
-
-def test_no_other_process_packs(tmp_path, photos):
-    found = data.load(photos, (4, 4))
-    with directory_lock(tmp_path / ".a.lock"), refused("another process uses"):
-        pack(found, tmp_path / "a")
 
 
 def test_file_larger_than_memory_is_read(tmp_path):
