@@ -8,7 +8,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "batches.augmentation": ["Augmentation"],
         "batches.host": ["evaluation_batches", "training_batches"],
-        "batches.passes": ["Position"],
+        "batches.order": ["Position"],
         "datasets": ["load"],
         "images.image_data": ["ImageData", "take_fraction"],
         "images.packed": ["pack"],

@@ -123,7 +123,7 @@ class MaskedLM(TextTask):
     def device_data(self, data, seed, epochs):
         import jax.numpy as jnp
 
-        from keras_gmlp.data.batches.passes import make_generator
+        from keras_gmlp.data.batches.order import make_generator
         from keras_gmlp.data.text.masking import draw_masks, mask_windows, read_windows
 
         windows = data.train.windows(self.length)

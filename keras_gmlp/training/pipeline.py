@@ -6,7 +6,7 @@ import keras
 import numpy as np
 
 from keras_gmlp.data.batches.device import DeviceBatches
-from keras_gmlp.data.batches.passes import Position
+from keras_gmlp.data.batches.order import Position
 from keras_gmlp.data.run_folder import Run
 from keras_gmlp.models.torch_convolutions import channels_stay_last
 from keras_gmlp.objectives.optimizers import freeze_backbone, make_optimizer

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 import keras_gmlp
 from keras_gmlp.data.batches.augmentation import Augmentation
-from keras_gmlp.data.batches.passes import Position
+from keras_gmlp.data.batches.order import Position
 from keras_gmlp.data.images.image_data import ImageData
 from keras_gmlp.data.images.samples import from_arrays
 from keras_gmlp.tasks import image_classification

@@ -7,7 +7,7 @@ from check_layer import to_numpy
 from tiny_run import PIPELINES
 
 from keras_gmlp import text
-from keras_gmlp.data.batches.passes import Position
+from keras_gmlp.data.batches.order import Position
 from keras_gmlp.data.text.corpus import PreparedCorpus, build_corpus
 from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.tasks.masked_lm import MaskedLM

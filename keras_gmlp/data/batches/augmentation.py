@@ -10,7 +10,7 @@ from numbers import Real
 
 import numpy as np
 
-from keras_gmlp.data.batches.passes import make_generator
+from keras_gmlp.data.batches.order import make_generator
 from keras_gmlp.data.batches.rand_augment import (
     OPERATIONS,
     OPERATIONS_PER_IMAGE,

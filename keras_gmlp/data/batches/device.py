@@ -5,7 +5,7 @@ import functools
 import keras
 import numpy as np
 
-from keras_gmlp.data.batches.passes import Passes
+from keras_gmlp.data.batches.order import Passes
 
 
 class DeviceBatches(keras.utils.PyDataset):

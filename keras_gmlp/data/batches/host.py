@@ -12,7 +12,7 @@ from keras_gmlp.data.batches.augmentation import (
     make_augmenter,
     make_draw,
 )
-from keras_gmlp.data.batches.passes import Passes, Position
+from keras_gmlp.data.batches.order import Passes, Position
 from keras_gmlp.data.images.resized_crop import draw_windows
 from keras_gmlp.data.images.samples import READERS
 from keras_gmlp.utils.environment import require

@@ -5,7 +5,7 @@ import math
 import keras
 import numpy as np
 
-from keras_gmlp.data.batches.passes import Passes, make_generator
+from keras_gmlp.data.batches.order import Passes, make_generator
 
 MASKED, RANDOM = 0.8, 0.1  # of the chosen tokens, as in BERT; the rest stay as they are
 SHORTEST = 8  # tokens in a cut window

@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 
-from keras_gmlp.data.batches.passes import Passes
+from keras_gmlp.data.batches.order import Passes
 
 
 class TextBatches(keras.utils.PyDataset):

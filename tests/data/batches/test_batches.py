@@ -9,7 +9,7 @@ from refused import refused
 
 from keras_gmlp.data.batches.augmentation import Augmentation
 from keras_gmlp.data.batches.host import evaluation_batches, training_batches
-from keras_gmlp.data.batches.passes import Position
+from keras_gmlp.data.batches.order import Position
 from keras_gmlp.data.images import samples
 from keras_gmlp.data.images.image_data import ImageData
 

@@ -6,7 +6,7 @@ from refused import refused
 
 from keras_gmlp.data import Augmentation, ImageData, Samples
 from keras_gmlp.data.batches.host import training_batches
-from keras_gmlp.data.batches.passes import Position
+from keras_gmlp.data.batches.order import Position
 from keras_gmlp.data.images import samples
 
 AUGMENTATIONS = {
