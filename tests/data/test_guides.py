@@ -70,7 +70,8 @@ def test_folders(page, tmp_path):
 
 def test_labels(tmp_path):
     for (label, *_), outcome in table("your-images.md", "| label in a table | class |"):
-        (tmp_path / "a.csv").write_text("text,label\n" + f"one,{label}\ntwo,b\n" * 2)
+        rows = "".join(f"a {n},{label}\nb {n},b\n" for n in range(2))
+        (tmp_path / "a.csv").write_text(f"text,label\n{rows}")
         write_pictures(tmp_path, [f"{n}.png" for n in range(10)])
         rows = "".join(f"{n}.png,{label if n < 5 else 'b'}\n" for n in range(10))
         (tmp_path / "b.csv").write_text(f"path,label\n{rows}")
