@@ -4,7 +4,6 @@ import dataclasses
 import itertools
 import math
 import tempfile
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -15,9 +14,8 @@ from keras_gmlp.tasks.confidence import Confidence
 from keras_gmlp.tasks.scores import rank_classes, round_scores
 from keras_gmlp.tasks.task import CHECKED
 from keras_gmlp.tasks.text_model import NoMaskError
-from keras_gmlp.tasks.text_task import TOGETHER, TextTask, check_count, draw_places
-from keras_gmlp.utils.errors import check_top, printable
-from keras_gmlp.utils.progress import ProgressBar
+from keras_gmlp.tasks.text_task import TextTask, check_count, draw_places, run_in_parts
+from keras_gmlp.utils.errors import check_top
 from keras_gmlp.utils.text_files import read_lines
 
 MASKS = 8  # places that a masked language model predicts in a call
@@ -139,14 +137,15 @@ class MaskedLM(TextTask):
         return read_windows(data.train, windows, self.length), draw, mask
 
     def evaluation_batches(self, data, split="test", samples=-1):
+        import keras
+
         from keras_gmlp.data.batches.host import ArrayBatches
         from keras_gmlp.data.text.masking import validation_set
 
-        corpus = data.valid if split == "test" else data.train
-        inputs, *rest = validation_set(corpus, self.length)
+        windows = validation_set(data.valid if split == "test" else data.train, self.length)
         part = slice(None if samples < 0 else samples)
-        inputs = {name: array[part] for name, array in inputs.items()}
-        return ArrayBatches(inputs, *(array[part] for array in rest), batch_size=128)
+        arrays = keras.tree.map_structure(lambda array: array[part], windows)
+        return ArrayBatches(*arrays, batch_size=128)
 
     def validation_batches(self, data):
         return self.evaluation_batches(data, samples=self.validation_windows)
@@ -163,17 +162,6 @@ class MaskedLM(TextTask):
             "training_tokens": len(data.train),
             "validation_tokens": len(data.valid),
         }
-
-    @classmethod
-    def wrap(cls, opened, *arguments, **options):
-        model = super().wrap(opened, *arguments, **options)
-        ((*_, words), _) = next(iter(opened.outputs.values()))
-        if words != model.tokenizer.size:
-            raise ValueError(
-                f"{opened.path} has logits for {words} tokens, its tokenizer has "
-                f"{model.tokenizer.size}; expected the tokenizer.json of the model's training."
-            )
-        return model
 
     @classmethod
     def predict(cls, model, text, top=5, pieces=False, exclude_context=False):
@@ -241,22 +229,17 @@ class MaskedLM(TextTask):
 
         if split is not None or source.columns or source.held_out:
             raise ValueError("a language model takes a whole text; leave split and columns out.")
-        first = models[0]
-        for model in models:
-            if model.tokenizer.hash != first.tokenizer.hash:
-                raise ValueError(
-                    f"{model.path} has another tokenizer than {first.path}, so their perplexities "
-                    "do not compare; evaluate them one by one."
-                )
+        if len({model.tokenizer.hash for model in models}) > 1:
+            raise ValueError("perplexities of models with another tokenizer do not compare.")
         with tempfile.TemporaryDirectory() as folder:
-            corpus = build_corpus(source.path, first.tokenizer, folder)
+            corpus = build_corpus(source.path, models[0].tokenizer, folder)
             inputs, targets, weights = validation_set(corpus, min(m.length for m in models))
         rows = draw_places(len(targets), limit)
         inputs = {key: array[rows] for key, array in inputs.items()}
         if not weights[rows].any():
             raise ValueError(
-                f"{source.name}: no token to mask; the tokenizer of {first.path} knows none of its "
-                "words. Give a text in its language."
+                f"{source.name}: no token to mask; the tokenizer of {models[0].path} knows none of "
+                "its words. Give a text in its language."
             )
         return (inputs, targets[rows], weights[rows] > 0), {"split": "all"}
 
@@ -264,23 +247,19 @@ class MaskedLM(TextTask):
     def score(cls, model, samples):
         inputs, *arrays = samples
         windows, length = inputs["token_ids"].shape
-        token_ids = np.pad(inputs["token_ids"], ((0, 0), (0, model.length - length)))
         # A call takes MASKS places of a window: each window becomes several rows.
         arrays = inputs["mask_positions"], *arrays
         extra = (0, -arrays[0].shape[1] % MASKS)
         positions, targets, used = (np.pad(a, ((0, 0), extra)).reshape(-1, MASKS) for a in arrays)
         rows, calls = np.flatnonzero(used.any(axis=1)), len(used) // windows
-        total, right = 0.0, 0
-        with ProgressBar(f"reading with {printable(Path(model.path).name)}", len(rows)) as bar:
-            for start in range(0, len(rows), TOGETHER):
-                part = rows[start : start + TOGETHER]
-                given = {"token_ids": token_ids[part // calls], "mask_positions": positions[part]}
-                logits = model.run(**given)[used[part]]
-                wanted, words = targets[part][used[part]], np.arange(logits.shape[-1])
-                found = rank_classes(logits.astype("float64"), wanted, words)
-                total -= found["log_likelihoods"].sum()
-                right += int((found["predictions"] == wanted).sum())
-                bar.show(start + len(part))
-        tokens = int(used.sum())
+        ids = np.pad(inputs["token_ids"], ((0, 0), (0, model.length - length)))[rows // calls]
+        total, right, tokens = 0.0, 0, int(used.sum())
+        given = {"token_ids": ids, "mask_positions": positions[rows]}
+        for part, logits in run_in_parts(model, given):
+            chosen = used[rows[part]]
+            logits, wanted = logits[chosen].astype("float64"), targets[rows[part]][chosen]
+            found = rank_classes(logits, wanted, np.arange(logits.shape[-1]))
+            total -= found["log_likelihoods"].sum()
+            right += int((found["predictions"] == wanted).sum())
         scores = {"perplexity": math.exp(total / tokens), "accuracy": right / tokens}
         return {"windows": windows, "masked_tokens": tokens, **round_scores(scores)}, None

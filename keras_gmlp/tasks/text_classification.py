@@ -8,7 +8,7 @@ from keras_gmlp.data.text.labelled_texts import choose_texts
 from keras_gmlp.data.text.tokenizer import encode_rows
 from keras_gmlp.tasks.scores import ClassScorer, match_classes, round_score
 from keras_gmlp.tasks.task import CHECKED, require_classes
-from keras_gmlp.tasks.text_task import FINE_TUNING, TextTask, draw_places, run_with_progress
+from keras_gmlp.tasks.text_task import FINE_TUNING, TextTask, draw_places, run_in_parts
 from keras_gmlp.utils.environment import require
 from keras_gmlp.utils.errors import check_top
 from keras_gmlp.utils.labels import show_labels
@@ -140,7 +140,7 @@ class TextClassification(TextTask):
         """Returns texts of known classes, their logits, a `ClassScorer` and how many were cut."""
         texts, scorer = cls.choose_samples(model, samples)
         token_ids, cut = encode_rows(model.tokenizer, texts.texts, model.length)
-        logits = run_with_progress(model, "classifying", {"token_ids": token_ids})
+        logits = np.concatenate([part for _, part in run_in_parts(model, {"token_ids": token_ids})])
         return texts, logits, scorer, cut
 
 

@@ -220,12 +220,11 @@ def draw_places(total, limit):
     return sorted(np.random.default_rng(0).permutation(total)[:limit].tolist())
 
 
-def run_with_progress(model, job, inputs):
-    """Returns a model's logits for arrays by name, with a progress bar."""
-    total, parts = len(inputs["token_ids"]), []
-    with ProgressBar(f"{job} with {printable(Path(model.path).name)}", total) as progress:
+def run_in_parts(model, inputs):
+    """Yields parts of a model's logits for arrays by name, and their rows, with a progress bar."""
+    total = len(inputs["token_ids"])
+    with ProgressBar(f"reading with {printable(Path(model.path).name)}", total) as progress:
         for start in range(0, total, TOGETHER):
-            part = {name: array[start : start + TOGETHER] for name, array in inputs.items()}
-            parts.append(model.run(**part))
-            progress.show(min(start + TOGETHER, total))
-    return np.concatenate(parts)
+            rows = slice(start, start + TOGETHER)
+            yield rows, model.run(**{name: array[rows] for name, array in inputs.items()})
+            progress.show(min(rows.stop, total))
