@@ -7,15 +7,17 @@ import keras
 
 from keras_gmlp import data
 from keras_gmlp.data.datasets import check_path, holds_files
+from keras_gmlp.data.run_folder import Run
+from keras_gmlp.data.text.corpus import PreparedCorpus
+from keras_gmlp.data.text.labelled_texts import open_texts
 from keras_gmlp.data.validation import PARTS, divide_training
 from keras_gmlp.layers.zoomed_views import view_share
-from keras_gmlp.models.presets import lookup
+from keras_gmlp.models import presets
 from keras_gmlp.runs.settings import RunSettings
-from keras_gmlp.runs.text import adapt_language_model, build_language_model
 from keras_gmlp.tasks.multi_label_classification import match_labels
 from keras_gmlp.training.callbacks import require_validation
 from keras_gmlp.training.recipes import Recipe
-from keras_gmlp.utils.sources import DEFAULT_BACKBONE
+from keras_gmlp.utils.sources import DEFAULT_BACKBONE, TRAINABLE, find_model
 from keras_gmlp.weights import pretrained
 
 ZOOMS = [1, 0.75, 0.5]  # of the included backbone on pictures in files
@@ -70,7 +72,7 @@ def prepare(settings, dataset=None):
     recipe = settings.make_recipe()
     if recipe.task.domain == "texts":
         keras.utils.set_random_seed(recipe.seed)
-        make = adapt_language_model if settings.task else build_language_model
+        make = _adapt_language_model if settings.task else _build_language_model
         return PreparedRun(settings, recipe, *make(settings, recipe))
     if dataset is None:
         check_path(settings.data)  # before weights are downloaded
@@ -114,10 +116,42 @@ def load_data(settings, image_shape=None, dataset=None):
     """Loads the data of a run, and divides the training images."""
     groups = settings.groups
     if dataset is None:
-        shape = image_shape or lookup(settings.model)[1]["input_shape"]
+        shape = image_shape or presets.lookup(settings.model)[1]["input_shape"]
         share = view_share(settings.set_model.get("zooms"))
         size = settings.size or tuple(round(side / share) for side in shape[:2])
         channels = image_shape[2] if image_shape else None
         place = settings.data, size, settings.data_dir
         dataset = data.load(*place, channels, groups, settings.fit)
     return divide_training(dataset, **{n: getattr(settings, n) for n in PARTS}, groups=groups)
+
+
+def _build_language_model(settings, recipe):
+    """Returns the text, the model of the preset and its origin."""
+    data = PreparedCorpus.open(settings.prepared)
+    model = presets.build(
+        settings.model, data.tokenizer, **settings.set_model, **recipe.model_arguments()
+    )
+    tokenizer = {"vocabulary_size": data.tokenizer.size, "separator": data.tokenizer.sep_id}
+    arguments = json.loads(json.dumps({**settings.set_model, **tokenizer}))
+    return data, model, {"preset": settings.model, "arguments": arguments}
+
+
+def _adapt_language_model(settings, recipe):
+    """Returns the texts of a task, the trained encoder with a new head, and its origin."""
+    from keras_gmlp.models.language_model import adapt, text_classifier
+    from keras_gmlp.models.structure import longest_text
+    from keras_gmlp.weights.bert import load_bert
+    from keras_gmlp.weights.loading import load
+
+    path, kind = find_model(settings.weights, TRAINABLE)
+    if kind == "published":
+        trained, tokenizer = load_bert(path)
+    else:
+        opened = load(path)
+        trained, tokenizer = opened.model, opened.tokenizer
+    data = dataclasses.replace(open_texts(settings.text_source), tokenizer=tokenizer)
+    longest = longest_text(trained)
+    longer = recipe.task.length if longest and recipe.task.length > longest else None
+    encoder = adapt(trained, longer, settings.dropout, recipe.precision)
+    model = text_classifier(encoder, len(data.labels), settings.dropout)
+    return data, model, {"preset": Run(settings.weights).recipe.get("preset")}
