@@ -95,7 +95,6 @@ def test_offsets_are_places_in_the_original(small):
     found = [text[start:stop] for start, stop in encoding.offsets]
     assert found[:1] + found[-1:] == ["", ""]
     names = [small.tokens[i] for i in encoding.ids]
-    assert [f.lower() for f in found if f == "[MASK]"] == ["[mask]"]
     assert names[found.index("[MASK]")] == "[MASK]"
     assert "".join(found).replace(" ", "").startswith("THEcátsat🙂[MASK]hat")
     whole = len(small.encode("the cat", "a hat").ids)
@@ -106,11 +105,8 @@ def test_offsets_are_places_in_the_original(small):
 def test_training_repeats_itself(tmp_path):
     text = ["alpha beta gamma delta 東京 Épsilon", "beta, gamma! (zeta) 12 34"] * 5
     (tmp_path / "a.txt").write_text("\n".join(text), encoding="utf-8")
-    one, *others = (
-        Tokenizer.train(source, 200)
-        for source in (text, tmp_path / "a.txt", str(tmp_path / "*.txt"))
-    )
-    assert {tokenizer.hash for tokenizer in others} == {one.hash}
+    one, other = (Tokenizer.train(source, 200) for source in (text, tmp_path / "a.txt"))
+    assert other.hash == one.hash
     assert one.special_ids == (0, 1, 2, 3, 4)
     assert one.tokens[:5] == list(SPECIAL_TOKENS)
     assert one.size == len(one.tokens) <= 200
