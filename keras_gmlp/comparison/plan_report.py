@@ -16,7 +16,7 @@ from keras_gmlp.models.presets import PRESETS
 from keras_gmlp.runs.settings import KINDS
 from keras_gmlp.utils.environment import accelerators
 from keras_gmlp.utils.files import atomic_write
-from keras_gmlp.utils.tables import make_table, write_dicts
+from keras_gmlp.utils.tables import make_table, write_table
 
 COLUMNS = (
     *("name", "preset", "seed", "fraction", "status", "measure", "score", "test_accuracy"),
@@ -244,7 +244,8 @@ def write_report(runs, directory, command="", costs=None):
     rows = {run: to_row(run, costs) for run in runs}
     lines = group(runs, rows)
     paths = [directory / "results.csv", directory / "results.md"]
-    write_dicts(paths[0], COLUMNS, rows.values())
+    cells = ([row.get(name) for name in COLUMNS] for row in rows.values())
+    write_table(paths[0], [COLUMNS, *cells])
     with atomic_write(paths[1]) as temporary:
         temporary.write_text(to_markdown(lines, rows.values(), command), "utf-8")
     return list(rows.values()), [*paths, *draw_charts(lines, directory)]

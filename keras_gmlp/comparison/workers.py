@@ -51,7 +51,7 @@ class Workers:
             source = self.sources.get(run)
             if source is not None and source.failed:
                 self.waiting.remove(run)
-                self.line.say(f"{run.name}: not trained, because {source.name} failed")
+                self.line.print_line(f"{run.name}: not trained, because {source.name} failed")
             elif source is None or source.complete:
                 self.waiting.remove(run)
                 return run
@@ -77,7 +77,7 @@ class Workers:
             if everywhere:
                 os.sched_setaffinity(0, everywhere)
         self.working[run] = (process, cores)
-        self.line.say(f"{run.name}: begins")
+        self.line.print_line(f"{run.name}: begins")
 
     def _collect(self):
         """Records the runs that ended."""
@@ -92,10 +92,10 @@ class Workers:
             if process.returncode:
                 run.fail(why_ended(process.returncode, said))
             for warning in re.findall("DataWarning: (.*)", said):
-                self.line.say(f"{run.name}: warning: {warning}")
+                self.line.print_line(f"{run.name}: warning: {warning}")
             if run.complete:
                 log.unlink(missing_ok=True)
-            self.line.say(f"{run.name}: {run.status} ({self._state()})")
+            self.line.print_line(f"{run.name}: {run.status} ({self._state()})")
 
     def _state(self):
         """Returns how many runs are done."""

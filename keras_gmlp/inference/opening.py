@@ -17,9 +17,9 @@ from keras_gmlp.tasks.registry import TEXT_TASKS, find_task
 from keras_gmlp.utils.card import from_members, read_card, require_undamaged
 from keras_gmlp.utils.environment import require
 from keras_gmlp.utils.errors import naming_errors
-from keras_gmlp.utils.labels import read_labels
 from keras_gmlp.utils.parsers import open_interpreter
 from keras_gmlp.utils.sources import FILES, find_model
+from keras_gmlp.utils.text_files import read_lines
 
 DEFAULT_SIGNATURE = "serving_default"  # of a .tflite file, to logits
 # The second one, from an image to the vector before the head, or from a text to its vector. The
@@ -71,7 +71,7 @@ def read_labelled_card(path, card=None):
     card = read_card(path) if card is None else card
     neighbour = path.parent / "labels.txt"
     if not card.get("labels") and neighbour.exists():
-        card = {**card, "labels": read_labels(neighbour)}
+        card = {**card, "labels": list(read_lines(neighbour))}
     return card
 
 

@@ -121,7 +121,7 @@ def write_findings(findings, path):
     for found in findings:
         score = "" if found.score is None else f"{found.score:.4g}"
         rows.append([found.path, found.label, found.finding, found.other, score, found.note])
-    write_table(path, rows, lineterminator="\r\n")
+    write_table(path, rows)
 
 
 def _read_thumbnails(pictures):

@@ -119,8 +119,6 @@ def why_unjudged(report, model):
 def check(options):
     from keras_gmlp.data.images.table import name_folder  # here, so that --help is fast
 
-    if options.min_images < 0:
-        raise cli.UsageError(f"--min-images must be at least 0; received {options.min_images}")
     root = os.path.realpath(os.path.expanduser(options.data))
     options.out = Path(options.out or Path("runs", f"check-{name_folder(root)}"))
     for output in (options.out, *(options.out / name for name in FILES)):

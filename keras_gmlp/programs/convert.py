@@ -66,13 +66,11 @@ def convert(options):
     path = Path(options.out or f"runs/{short_name(options.source)}{at_size}")
     if path.suffix in (".pth", ".pt", ".npz", ".bin", ".tflite", ".onnx"):
         raise ValueError(f"{path}: expected a folder, a .keras or a .safetensors file to write.")
-    if path.suffix == ".safetensors":
-        if path.exists():
-            raise ValueError(f"{path}: exists; give another --out.")
-    else:
-        path = path if path.suffix == ".keras" else path / "model.keras"
-        if path.exists() or path.with_name("recipe.json").exists():
-            raise ValueError(f"{path.parent}: holds a model already; give another --out.")
+    if path.suffix not in (".keras", ".safetensors"):
+        path = path / "model.keras"
+    is_run = path.suffix == ".keras" and path.with_name("recipe.json").exists()
+    if path.exists() or is_run:
+        raise ValueError(f"{path.parent}: holds a model already; give another --out.")
     if not is_text_model(*find_model(options.source, TRAINABLE)):
         return convert_images(options, size, path)
     if options.preset or size:

@@ -17,7 +17,14 @@ from keras_gmlp.utils.sources import DEFAULT_BACKBONE, SHIPPED, find_shipped, su
 
 PAGE = ROOT / "apps" / "web"
 LITERT = PAGE / "node_modules" / "@litertjs"
-PAGE_TYPES, LITERT_TYPES = (".html", ".css", ".js", ".svg"), (".js", ".wasm")
+TYPES = {  # of the files that are served
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".wasm": "application/wasm",
+    ".tflite": "application/octet-stream",
+}
 HOST = "127.0.0.1"
 HOSTS = r"(127\.0\.0\.1|localhost)(:\d+)?"
 MODELS = "/models/"  # the URLs of models
@@ -63,49 +70,42 @@ def make_server(port, models):
     if not (LITERT / "core" / "wasm").is_dir():
         raise ValueError("LiteRT.js is not installed. Run `make web` in a clone of the repository.")
     if not find_models(models):
-        raise ValueError(
-            f"{models}: no .tflite file in this folder or its folders; apps/export.py writes one."
-            f"{suggest_shipped(models)}"
-        )
+        advice = f"apps/export.py writes one.{suggest_shipped(models)}"
+        raise ValueError(f"{models}: no .tflite file in this folder or its folders; {advice}")
     try:
         return Server(port, models)
     except OSError as error:
-        reason = error.strerror.lower()
-        raise ValueError(f"port {port}: {reason}. Choose another with --port.") from None
+        raise ValueError(f"port {port}: {error.strerror}. Choose another with --port.") from None
 
 
 def find_models(directory):
     """Returns .tflite files by name: the folder's name, or folder/file if a folder has several."""
     models = {}
-    for path in sorted([*directory.glob("*.tflite"), *directory.glob("*/*.tflite")]):
+    for path in [*sorted(directory.glob("*.tflite")), *sorted(directory.glob("*/*.tflite"))]:
         # Leaves out unfinished exports, and those that are not for the page.
         if path.name.startswith(".") or re.search(r"_(batch\d+|mediapipe)$", path.stem):
             continue
         name = path.relative_to(directory).with_suffix("").as_posix()
         has_main = path.with_name("model.tflite").exists()
         short = name.removesuffix("/model" if has_main else "/model_features")
-        taken = (directory / f"{short}.tflite").exists()
-        models[name if taken else short] = path
+        models[name if short in models else short] = path
     return models
 
 
 def describe_models(directory):
-    """Returns the page's list: the name, URL, bytes and card of each model."""
+    """Returns the page's list, the model to open first: the name, URL, bytes and card of each."""
     models = []
     for name, path in find_models(directory).items():
         with contextlib.suppress(FileNotFoundError):  # deleted meanwhile
-            size, card = path.stat().st_size, read_metadata(path)
-            models.append(
-                {"name": name, "url": quote(model_url(name)), "bytes": size, "card": card}
-            )
-    return sorted(models, key=_rank)
+            entry = {"name": name, "url": quote(f"{MODELS}{name}.tflite")}
+            models.append({**entry, "bytes": path.stat().st_size, "card": read_metadata(path)})
 
+    def rank(model):  # the default or else the most accurate
+        card, folder = model["card"], model["name"].split("/")[0]
+        accuracy = card.get("test_accuracy") or card.get("test_mean_average_precision") or 0.0
+        return not card, folder != DEFAULT_BACKBONE, -accuracy
 
-def _rank(model):
-    """Sorts models: the page opens with the first, the default or else the most accurate."""
-    card, folder = model["card"], model["name"].split("/")[0]
-    accuracy = card.get("test_accuracy") or card.get("test_mean_average_precision") or 0.0
-    return not card, folder != DEFAULT_BACKBONE, -accuracy
+    return sorted(models, key=rank)
 
 
 def read_metadata(path):
@@ -118,19 +118,6 @@ def read_metadata(path):
     except ValueError:
         return {}
     return card
-
-
-def model_url(name):
-    return f"{MODELS}{name}.tflite"
-
-
-def find_page_files():
-    """Returns the files of the page and of LiteRT.js by URL path."""
-    served = {f"/{path.name}": path for path in PAGE.iterdir() if path.suffix in PAGE_TYPES}
-    for path in LITERT.rglob("*"):
-        if path.suffix in LITERT_TYPES:
-            served[f"/node_modules/@litertjs/{path.relative_to(LITERT).as_posix()}"] = path
-    return {"/": PAGE / "index.html", **served}
 
 
 def allow_content():
@@ -151,7 +138,11 @@ class Server(ThreadingHTTPServer):
     request_queue_size = 1024  # connections that wait; a client tries a full queue a second later
 
     def __init__(self, port, models):
-        self.models, self.page_files = models, find_page_files()
+        files = {path.name: path for path in PAGE.iterdir()}
+        for path in LITERT.rglob("*"):
+            files[f"node_modules/@litertjs/{path.relative_to(LITERT).as_posix()}"] = path
+        files = {f"/{name}": path for name, path in files.items() if path.suffix in TYPES}
+        self.models, self.files = models, {"/": PAGE / "index.html", **files}  # by URL path
         super().__init__((HOST, port), Handler)
 
     def handle_error(self, request, client_address):
@@ -163,14 +154,7 @@ class Handler(SimpleHTTPRequestHandler):
     """Serves the page's files, the models in a folder and the list of them; nothing else."""
 
     timeout = 20  # seconds that a connection may be idle
-    extensions_map = {  # noqa: RUF012 (overrides an attribute of the base class)
-        ".html": "text/html; charset=utf-8",
-        ".css": "text/css; charset=utf-8",
-        ".js": "text/javascript; charset=utf-8",
-        ".svg": "image/svg+xml",
-        ".wasm": "application/wasm",
-        ".tflite": "application/octet-stream",
-    }
+    extensions_map = TYPES
 
     def parse_request(self):
         """Refuses other hosts, by which a page of another site could read this one."""
@@ -182,24 +166,23 @@ class Handler(SimpleHTTPRequestHandler):
         return False
 
     def do_GET(self):
-        with contextlib.suppress(ConnectionError):  # the visitor closed the page
-            if urlsplit(self.path).path != "/models.json":
-                super().do_GET()
-                return
-            body = json.dumps(describe_models(self.server.models)).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+        if urlsplit(self.path).path != "/models.json":
+            super().do_GET()
+            return
+        body = json.dumps(describe_models(self.server.models)).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
 
     def translate_path(self, path):
         """Returns the file for a URL; for all others a path that does not exist, hence a 404."""
         url = unquote(urlsplit(path).path)
-        served = self.server.page_files
+        served = self.server.files
         if url.startswith(MODELS):
             found = find_models(self.server.models)
-            served = {model_url(name): path for name, path in found.items()}
+            served = {f"{MODELS}{name}.tflite": path for name, path in found.items()}
         return str(served.get(url, PAGE / "no such file"))
 
     def end_headers(self):

@@ -45,16 +45,6 @@ examples:
 
 
 def run(options):
-    paths = []
-    for path in draw(options):
-        paths.append(str(path))
-        if not options.json:
-            print(path, flush=True)
-    cli.show_result(options, {"pictures": paths})
-
-
-def draw(options):
-    """Draws the pictures and yields their paths."""
     cli.import_tensorflow()
     from keras_gmlp.models.structure import NotApplicableError
     from keras_gmlp.tasks.registry import find_task
@@ -62,26 +52,26 @@ def draw(options):
     from keras_gmlp.utils.sources import DEFAULT_BACKBONE, find_model
 
     model, _ = find_model(options.run or DEFAULT_BACKBONE, ("keras",))
-    out = (
-        options.out
-        or (model.parent if options.run else Path("runs", DEFAULT_BACKBONE)) / "pictures"
-    )
+    folder = model.parent if options.run else Path("runs", DEFAULT_BACKBONE)
     texts = find_task(read_card(model).get("task")).domain == "texts"
     pictures = (list_text_pictures if texts else list_pictures)(options, model)
+    paths = []
     for name in options.only or pictures:
         if name not in pictures:
-            raise ValueError(
-                f"{model.parent}: has no picture {name}; it has {' and '.join(pictures)}."
-            )
-        path = Path(out, f"{name}.png")
+            known = " and ".join(pictures)
+            raise ValueError(f"{model.parent}: has no picture {name}; it has {known}.")
+        path = Path(options.out or folder / "pictures", f"{name}.png")
         try:
             pictures[name](path)
         except NotApplicableError as error:
             if options.only:
                 raise
             print_error(f"visualize: skipped {name}", error)
-        else:
-            yield path
+            continue
+        paths.append(str(path))
+        if not options.json:
+            print(path, flush=True)
+    cli.show_result(options, {"pictures": paths})
 
 
 def list_pictures(options, path):
@@ -118,7 +108,7 @@ def list_pictures(options, path):
 
     def explain(path):
         image, title = choose_image()
-        classes = choose_classes(options, classifier, image)
+        classes = choose_classes(options, classifier, options.image or image)
         plots.draw_class_maps(model, image, *classes, path, title)
 
     def confusion(path):
@@ -138,31 +128,28 @@ def list_text_pictures(options, path):
     from keras_gmlp.analysis import plots
     from keras_gmlp.weights.loading import load
 
-    opened, sentence = load(path), options.text or SENTENCE
-    model, tokenizer = opened.model, opened.tokenizer
+    opened = load(path)
+    given = opened.model, opened.tokenizer, options.text or SENTENCE
     return {
-        "filters": lambda path: plots.draw_distance_filters(model, path),
-        "attention": lambda path: plots.draw_token_attention(model, tokenizer, sentence, path),
+        "filters": lambda path: plots.draw_distance_filters(opened.model, path),
+        "attention": lambda path: plots.draw_token_attention(*given, path),
     }
 
 
 def choose_classes(options, classifier, image):
     """Returns the indices of the classes to explain, and a caption for each."""
     from keras_gmlp.utils.errors import require_one_of
-    from keras_gmlp.utils.labels import show_labels
 
-    probabilities = classifier.probabilities(classifier.logits(image[None])[0])
-    classes = (-probabilities).argsort(kind="stable").tolist()
+    answer = classifier.answer(image, len(classifier.labels))
+    found = dict(zip(answer.classes, answer.predictions, strict=True))
     if options.label is not None:
         require_one_of("--class", options.label, classifier.labels)
         classes = [classifier.labels.index(options.label)]
-    elif options.top is None and classifier.thresholds is not None:
-        apply = [i for i in classes if probabilities[i] >= classifier.thresholds[i]]
-        classes = apply or classes[:1]
+    elif options.top is None and (least := classifier.thresholds) is not None:
+        classes = [i for i in found if found[i][1] >= least[i]] or answer.classes[:1]
     else:
-        classes = classes[: options.top or 1]
-    names = show_labels(classifier.labels)
-    return classes, [f"{names[i]} {100 * probabilities[i]:.0f} %" for i in classes]
+        classes = answer.classes[: options.top or 1]
+    return classes, [f"{name} {100 * share:.0f} %" for name, share in map(found.get, classes)]
 
 
 def load_test_images(name, directory, classifier):

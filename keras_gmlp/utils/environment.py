@@ -4,6 +4,7 @@ import ctypes
 import importlib.util
 import os
 import platform
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -42,11 +43,8 @@ def installed_versions(packages):
 def processor():
     """Returns the name of the processor, as precise as the system reports it."""
     info = Path("/proc/cpuinfo")
-    if info.exists():
-        for line in info.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()
+    found = re.search(r"^model name\s*: (.*)", info.read_text() if info.exists() else "", re.M)
+    return found[1].strip() if found else platform.processor() or platform.machine()
 
 
 def accelerators(devices=None):

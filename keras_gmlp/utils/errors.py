@@ -89,11 +89,6 @@ def is_of_tensorflow(error):
     return errors is not None and isinstance(error, errors.OpError)
 
 
-def names_path(action):
-    """Returns whether the help of an argument calls it a path."""
-    return bool(PATHS & set(re.findall("[A-Z]+", str(action.metavar))))
-
-
 class OneLineParser(argparse.ArgumentParser):
     """Reads options; a usage error is one line, and the help keeps the line breaks of its texts."""
 
@@ -106,7 +101,7 @@ class OneLineParser(argparse.ArgumentParser):
         for action in self._actions:
             value = getattr(options, action.dest, None)
             given = value if isinstance(value, list) else [value]
-            if "" in given and names_path(action):
+            if "" in given and PATHS & set(re.findall("[A-Z]+", str(action.metavar))):
                 name = (action.option_strings or [action.metavar])[0]
                 self.error(f"{name} is empty; expected a value (is a variable of the shell unset?)")
         return options, rest
@@ -128,7 +123,7 @@ def why_ended(code, log):
 
 
 def is_out_of_memory(error):
-    """Returns whether a library failed for want of memory, whatever class of error it raises."""
+    """Returns whether a library ran out of memory, whatever class of error it raises."""
     return isinstance(error, MemoryError) or bool(_OUT_OF_MEMORY.search(str(error)))
 
 

@@ -130,7 +130,6 @@ def atomic_write(path):
         yield temporary
         _flush(temporary)
         os.replace(temporary, path)
-        _flush_names(path.parent)
 
 
 @contextlib.contextmanager
@@ -141,13 +140,11 @@ def atomic_folder(path):
         for folder, _, names in os.walk(temporary):
             for name in names:
                 _flush(Path(folder, name))
-            _flush_names(folder)
         old = path.with_name(f".{os.getpid()}.old.{path.name}")
         try:
             if path.exists():
                 path.rename(old)
             temporary.rename(path)
-            _flush_names(path.parent)
         finally:
             if old.exists() and not path.exists():
                 old.rename(path)
@@ -158,16 +155,6 @@ def _flush(path):
     """Writes a file from the memory of the system to the disk, where a power cut leaves it."""
     with open(path, "rb+") as file:
         os.fsync(file.fileno())
-
-
-def _flush_names(folder):
-    """Writes the names in a folder to the disk, where the system can."""
-    with contextlib.suppress(OSError):  # Windows opens no folders, some file systems flush none
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def hash_file(path):

@@ -77,7 +77,7 @@ def read_split(name):
     return next((split for split, words in SPLITS.items() if word in words), None)
 
 
-def name_roles(splits, place):
+def find_roles(splits, place):
     """Returns what each of the keys of `SPLITS` is for: train, test or validation."""
     held_out = [split for split in SPLITS if split in splits and split != "train"]
     if "train" not in splits or not 1 <= len(held_out) <= 2:
@@ -105,21 +105,5 @@ def find_splits(place, paths):
         train = found["train"]
         if not (others and train.is_dir() and list_visible_folders(train)):
             return found
-    roles = name_roles(found, place) if found else {}
+    roles = find_roles(found, place) if found else {}
     return {role: found[split] for split, role in roles.items()}
-
-
-def warn_of_nested(place, folders):
-    """Warns if all class folders hold the same folders: they may be splits in other words."""
-    inside = {tuple(p.name for p in list_visible_folders(each)) for each in folders}
-    if len(folders) > 1 and len(inside) == 1 and len(inside.pop()) > 1:
-        found = first_of([printable(folder.name) for folder in folders], 3)
-        warn(
-            f"{printable(place)}: {found} are taken for classes; each holds the same folders. If "
-            "they are splits, name them train and test."
-        )
-
-
-def is_address(text):
-    """Returns whether a text is an address, such as `https://...`, in place of a path."""
-    return re.match(r"(?i)[a-z][a-z0-9+.-]*://", text) is not None

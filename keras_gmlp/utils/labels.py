@@ -3,8 +3,6 @@
 import re
 import unicodedata
 
-from keras_gmlp.utils.text_files import read_lines
-
 # Soft hyphen, zero-width space, marks of direction, word joiner, byte order mark. Joiners count:
 # they change how a word looks.
 _INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u2060\ufeff]")
@@ -16,7 +14,7 @@ def is_label(name):
     return (
         isinstance(name, str)
         and name.splitlines() == [name]
-        and not re.search(r"[\ud800-\udfff]", name)  # bytes of a file name that are no text
+        and not re.search(r"[\ud800-\udfff]", name)  # bytes of a file name that are not text
         and not _CONTROL.search(name)
         and clean_label(name) != ""
     )
@@ -46,8 +44,3 @@ def show_labels(labels):
     """Returns class names with spaces for underscores, unless two would become the same."""
     shown = [label.replace("_", " ") for label in labels]
     return shown if len(set(shown)) == len(set(labels)) else list(labels)
-
-
-def read_labels(path):
-    """Returns the class names in a labels.txt, a list."""
-    return list(read_lines(path))

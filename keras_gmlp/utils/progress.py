@@ -33,7 +33,7 @@ class ProgressBar:
             print("\r" + text.ljust(self.width), end="", file=sys.stderr, flush=True)
             self.width = len(text)
 
-    def say(self, text):
+    def print_line(self, text):
         """Prints a line that is not overwritten."""
         self.clear()
         print(text, file=sys.stderr, flush=True)

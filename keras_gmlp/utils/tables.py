@@ -9,7 +9,7 @@ from keras_gmlp.utils.inputs import TABLES
 from keras_gmlp.utils.text_files import read_lines
 
 
-def write_table(path, rows, lineterminator="\n"):
+def write_table(path, rows):
     """Writes rows, the head first, as a CSV file, complete or not at all.
 
     A spreadsheet would compute a text such as `=cmd()`; an apostrophe keeps it a text.
@@ -19,13 +19,8 @@ def write_table(path, rows, lineterminator="\n"):
         # File names that are not UTF-8 keep their bytes.
         open(temporary, "w", encoding="utf-8", errors="surrogateescape", newline="") as file,
     ):
-        writer = csv.writer(file, lineterminator=lineterminator)
+        writer = csv.writer(file, lineterminator="\n")
         writer.writerows([as_plain_cell(value) for value in row] for row in rows)
-
-
-def write_dicts(path, columns, rows):
-    """Writes rows, dicts, as a CSV file with some columns; see `write_table`."""
-    write_table(path, [columns, *([row.get(name) for name in columns] for row in rows)], "\r\n")
 
 
 def read_rows(path):

@@ -1,5 +1,7 @@
-"""The command keras-gmlp: its list of programs, wrong names, and what a program imports early."""
+"""The command keras-gmlp: its programs, their help, and wrong usage before anything is written."""
 
+import json
+import os
 import re
 import subprocess
 import sys
@@ -7,81 +9,100 @@ import sys
 import pytest
 from load_app import APPS
 
-from keras_gmlp.programs import __main__ as command
 from keras_gmlp.programs import list_programs
 from keras_gmlp.programs.shared.messages import one_line
 from keras_gmlp.utils.sources import DEFAULT_BACKBONE
 
-# Prints the help of each program, and fails if one imports more than its usage requires.
-HELP = """
-import sys
+TRAIN = [
+    (["--model", "gmlp_n4_23"], "Did you mean 'gmlp_n4_32'"),
+    (["--set", "mixpu=0.3"], "no such setting"),
+    (["--set", "warmup=null"], "NUMBER"),
+    (["--folds", "1"], "folds"),
+    (["--weights", "runs/a/model.keras", "--out", "runs/a"], "is where the weights are"),
+    (["--devices", "two"], "expected a number or all"),
+    (["--devices", "2"], "several devices"),
+    (["--model-parallel", "2"], "--backend jax"),
+    (["--prepared", "x", "--label", "y"], "label"),
+    (["--prepared", "x", "--cased"], "tokenizer"),
+    (["--text", "a.txt"], "--valid"),
+    (["--text", "a.txt", "--valid", "b.txt", "--cased", "--tokenizer", "x"], "leave them out"),
+    (["--text", "a.txt", "--valid", "b.txt", "--data", "digits"], "different runs"),
+    (["--task", "sst2"], "weights"),
+    (["--task", "sst2", "--weights", "x"], "x: no such"),
+    (["--task", "sst2", "--weights", "x", "--set-model", "depth=4"], "set_model"),
+]
+COMPARE = [
+    (["gmlp_n4_23"], "Did you mean 'gmlp_n4_32'"),
+    (["gmlp_n4_32", "--data", "./nowhere"], "no such folder"),
+    (["gmlp_n4_32", "--fractions", "0"], "(0, 1]"),
+    (["gmlp_n4_32", "--jobs", "0"], "jobs"),
+    (["gmlp_n4_32", "--set", "seed=3"], "--seeds"),
+    (["gmlp_nano", "--tasks", "sst2"], "--prepared"),
+    (["gmlp_nano", "--prepared", "runs/text", "--fractions", "0.5"], "--fractions"),
+]
+ROWS = [
+    ("check_data", ["photos", "--min-images", "few"], "invalid int"),
+    ("classify", [], "give an image"),
+    ("classify", ["a", "b", "--pair", "c"], "--pair"),
+    ("evaluate", ["runs/none", "--data", "sst2", "--limit", "0"], "at least 1"),
+    ("export", [".", "--no-check", "--formats", "tflite_int8"], "--no-check"),
+    ("fill_mask", [], "give a text"),
+    ("serve", ["--port", "65536"], "65535"),
+    ("similar", ["query.png", "--data", "a", "--out", "a/sheet.png"], "another path"),
+    ("visualize", ["--only", "everything"], "invalid choice"),
+    *(("train", [*given, "--precision", "float32"], reason) for given, reason in TRAIN),
+    *(("compare", *row) for row in COMPARE),
+]
+
+# Prints the help of each program, then runs programs with wrong options in turn; fails if one is
+# content, or imports a backend, or its help more than the usage requires.
+RUN = """
+import json, sys
 from keras_gmlp.programs import list_programs, run
-for name in list_programs():
+backends = {"keras", "tensorflow", "torch", "jax"}
+helps = [(name, ["--help"], 0, backends | {"numpy", "PIL"}) for name in list_programs()]
+for name, arguments, expected, slow in helps + json.loads(sys.argv[1]):
     sys.argv[0] = f"{name}.py"
     try:
-        run(name, ["--help"])
+        code = run(name, arguments)
     except SystemExit as stopped:
-        slow = {"keras", "tensorflow", "torch", "jax", "numpy", "PIL"} & set(sys.modules)
-        if slow or stopped.code:
-            sys.exit(f"{name}: imports {slow}, {stopped.code}")
+        code = stopped.code
+    slow = set(slow or backends) & set(sys.modules)
+    if slow or code != expected:
+        sys.exit(f"{name} {arguments}: imports {slow}, {code}")
 """
 
 
-def run(*arguments):
-    return subprocess.run(
-        [sys.executable, *map(str, arguments)], capture_output=True, text=True, check=False
-    )
-
-
-def ends(capsys, *arguments):
-    """Returns the exit code and the output of a command that ends before a program begins."""
-    with pytest.raises(SystemExit) as stopped:
-        command.main(arguments)
-    captured = capsys.readouterr()
-    return stopped.value.code, captured.out + captured.err
-
-
 @pytest.fixture(autouse=True)
-def restored_name(monkeypatch):
+def folder(tmp_path, monkeypatch):
+    """A folder that stays as it is."""
+    (tmp_path / "a").mkdir()
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["keras-gmlp"])
+    yield tmp_path
+    assert {path.name for path in tmp_path.iterdir()} == {"a"}
 
 
-def test_every_program_is_listed_and_has_a_file_in_apps(capsys):
-    code, text = ends(capsys, "--help")
-    assert code == 0
-    assert "Classifies images or texts: prints the most probable" in text
-    listed = {
-        line.split()[0] for line in text.split("programs:\n")[1].split("\n\n")[0].splitlines()
-    }
-    assert listed == set(list_programs()) == {path.stem for path in APPS.glob("*.py")} - {"start"}
+@pytest.mark.parametrize("name", dict.fromkeys(row[0] for row in ROWS))
+def test_wrong_usage(name, app):
+    for arguments, reason in (row[1:] for row in ROWS if row[0] == name):
+        code, output, error = app(name, *arguments)
+        assert (code, output, error.count("\n")) == (2, "", 1), arguments
+        assert reason in error
 
 
-def test_wrong_usage_is_one_line(capsys):
-    for arguments, reason in (
-        (["trian"], "error: no program 'trian'. Did you mean train?\n"),
-        (["shared"], "error: no program 'shared'. "),
-        ([], "required: PROGRAM\n"),
-        (["fill-mask", "--nothing"], "keras-gmlp fill_mask: error: unrecognized arguments"),
-    ):
-        code, text = ends(capsys, *arguments)
-        assert (code, text.count("\n")) == (2, 1)
-        assert reason in text
-
-
-def test_help_and_advice_name_the_command(capsys):
-    code, text = ends(capsys, "classify", "--help")
-    assert code == 0
-    assert text.startswith("usage: keras-gmlp classify ")
-    assert "\n  keras-gmlp classify photos/ --top 1 " in text
-    assert "apps/" not in text
-    advice = ValueError("finish it with .venv/bin/python apps/train.py, pip install -e '.[onnx]'")
-    assert one_line(advice) == "finish it with keras-gmlp train, pip install 'keras-gmlp[onnx]'"
-    assert run(APPS / "classify.py", "--help").stdout.startswith("usage: classify.py ")
-
-
-def test_help_of_each_program_teaches_and_imports_neither_a_backend_nor_numpy():
-    done = run("-c", HELP)
-    assert (done.returncode, done.stderr) == (0, "")
+def test_help_teaches_and_neither_it_nor_wrong_usage_imports_a_backend():
+    late = ("devices", "--backend jax")  # errors that Keras has to be imported for
+    rows = [(*row[:2], 2, None) for row in ROWS if not any(words in row[2] for words in late)]
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, json.dumps(rows)],
+        env={**os.environ, "PYTHONPATH": str(APPS.parent)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("\n") == len(rows)
     texts = dict(re.findall(r"^usage: (\w+)\.py(.*?)(?=^usage: |\Z)", done.stdout, re.M | re.S))
     assert list(texts) == list(list_programs())
     for name, text in texts.items():
@@ -93,9 +114,41 @@ def test_help_of_each_program_teaches_and_imports_neither_a_backend_nor_numpy():
         assert f"included {DEFAULT_BACKBONE}" in " ".join(texts[name].split()), name
 
 
-def test_file_in_apps_without_the_package_is_one_line(tmp_path):
+def test_every_program_is_listed_and_has_a_file_in_apps(app):
+    code, text, _ = app("__main__", "--help")
+    assert code == 0
+    assert "Classifies images or texts: prints the most probable" in text
+    lines = text.split("programs:\n")[1].split("\n\n")[0].splitlines()
+    listed = {line.split()[0] for line in lines}
+    assert listed == set(list_programs()) == {path.stem for path in APPS.glob("*.py")} - {"start"}
+
+
+def test_wrong_programs_are_one_line(app):
+    for arguments, reason in (
+        (["trian"], "error: no program 'trian'. Did you mean train?\n"),
+        (["shared"], "error: no program 'shared'. "),
+        ([], "required: PROGRAM\n"),
+        (["fill-mask", "--nothing"], "keras-gmlp fill_mask: error: unrecognized arguments"),
+    ):
+        code, _, error = app("__main__", *arguments)
+        assert (code, reason in error, error.count("\n")) == (2, True, 1)
+
+
+def test_help_and_advice_name_the_command(app):
+    code, text, _ = app("__main__", "classify", "--help")
+    assert code == 0
+    assert text.startswith("usage: keras-gmlp classify ")
+    assert "\n  keras-gmlp classify photos/ --top 1 " in text
+    assert "apps/" not in text
+    advice = ValueError("finish it with .venv/bin/python apps/train.py, pip install -e '.[onnx]'")
+    assert one_line(advice) == "finish it with keras-gmlp train, pip install 'keras-gmlp[onnx]'"
+
+
+def test_file_in_apps_without_the_package_is_one_line(tmp_path_factory):
+    place = tmp_path_factory.mktemp("apps")
     for name in ("start.py", "classify.py"):
-        (tmp_path / name).write_text((APPS / name).read_text())
-    done = run("-E", "-S", tmp_path / "classify.py", "photo.jpg")
+        (place / name).write_text((APPS / name).read_text())
+    command = [sys.executable, "-E", "-S", str(place / "classify.py"), "photo.jpg"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert done.stderr.startswith("classify: No module named 'keras_gmlp'. Install: pip install ")

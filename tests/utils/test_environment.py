@@ -6,15 +6,9 @@ import platform
 from pathlib import Path
 
 import keras
-import pytest
 from refused import refused
 
-from keras_gmlp.utils.environment import (
-    accelerators,
-    environment,
-    installed_versions,
-    run_on,
-)
+from keras_gmlp.utils.environment import accelerators, environment, installed_versions, run_on
 
 
 def test_record_names_what_runs_here():
@@ -27,16 +21,8 @@ def test_record_names_what_runs_here():
     names = info.read_text() if info.exists() else ""
     assert record["processor"] in (names + platform.processor() + platform.machine())
     assert record["devices"]
-
-
-def test_versions_of_installed_packages_alone():
-    found = installed_versions(["numpy", "no-such-package-here", "keras"])
-    assert list(found) == ["numpy", "keras"]
-
-
-def test_accelerators_are_all_but_the_cpu_each_once():
-    assert accelerators(["cpu"]) == accelerators([]) == []
-    assert accelerators(["/device:CPU:0", "/device:GPU:0"]) == ["/device:GPU:0"]
+    assert list(installed_versions(["numpy", "no-such-package-here"])) == ["numpy"]
+    assert accelerators(["cpu"]) == accelerators(["/device:CPU:0"]) == []
     assert accelerators(["NVIDIA H100", "NVIDIA H100", "TPU v4"]) == ["NVIDIA H100", "TPU v4"]
 
 
@@ -48,21 +34,14 @@ print(json.dumps([os.environ["KERAS_BACKEND"], os.environ["KERAS_TORCH_DEVICE"],
 """
 
 
-@pytest.fixture
-def module(tmp_path, monkeypatch):
+def test_module_gets_the_backend_and_its_arguments(tmp_path, monkeypatch):
     (tmp_path / "program_of_a_test.py").write_text(PROGRAM)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    return "program_of_a_test"
-
-
-def test_module_gets_the_backend_and_its_arguments(module, tmp_path, monkeypatch):
     # A library in the working folder does not run.
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "json.py").write_text("raise SystemExit('a stranger')")
     monkeypatch.chdir(tmp_path / "folder")
-    assert json.loads(run_on("jax", module, tmp_path, 3)) == ["jax", "cpu", [str(tmp_path), "3"]]
-
-
-def test_failure_is_the_last_line_of_its_log(module):
+    found = json.loads(run_on("jax", "program_of_a_test", tmp_path, 3))
+    assert found == ["jax", "cpu", [str(tmp_path), "3"]]
     with refused("no such model", "Keras on jax", RuntimeError):
-        run_on("jax", module, "fail")
+        run_on("jax", "program_of_a_test", "fail")

@@ -1,7 +1,6 @@
 """The set-up of all figures, and the files that they become."""
 
 import numpy as np
-import pytest
 from PIL import Image
 
 from keras_gmlp.utils import plotting
@@ -16,14 +15,3 @@ def test_picture_is_as_large_as_asked_and_on_white(tmp_path):
         pixels = np.asarray(image.convert("RGB"))
     assert (pixels[0] == 255).all()  # no transparent paper
     assert (pixels == (255, 0, 0)).all(axis=-1).any()
-
-
-def test_picture_that_fails_leaves_the_old_one(tmp_path):
-    path = tmp_path / "a.png"
-    path.write_text("old")
-    figure, ((axes,),) = plotting.figure((4, 3))
-    axes.set_title("$\\frac{1$")  # not a formula
-    with pytest.raises(ValueError, match="frac"):
-        plotting.save(figure, path)
-    assert [p.name for p in tmp_path.iterdir()] == ["a.png"]
-    assert path.read_text() == "old"

@@ -9,20 +9,10 @@ from keras_gmlp.utils import progress
 from keras_gmlp.utils.progress import ProgressBar, map_in_threads
 
 
-def test_a_state_takes_the_place_of_the_last_one(monkeypatch, capsys):
-    line = ProgressBar()
-    line.write("1 of 3 runs")  # elsewhere than on a terminal it is left out
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    monkeypatch.setenv("COLUMNS", "10")
-    line.write("1 of 3 runs, of which none")  # as wide as the terminal takes
-    line.write("2 of 3")
-    line.say("done")
-    assert capsys.readouterr().err == "\r1 of 3 ru" + "\r2 of 3   " + "\r      \rdone\n"
-
-
 def test_bar_of_long_work_grows_and_leaves_an_empty_line(monkeypatch, capsys):
     now = [0.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    ProgressBar().write("1 of 3 runs")  # elsewhere than on a terminal it is left out
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     with ProgressBar("reading", 3_000) as bar:
         bar.show(500)
@@ -33,18 +23,19 @@ def test_bar_of_long_work_grows_and_leaves_an_empty_line(monkeypatch, capsys):
     first, last = f"reading [{'#' * 10}{'.' * 20}] 1,000 of 3,000", f"[{'#' * 30}] 3,000 of 3,000"
     shown = capsys.readouterr().err
     assert shown.split("\r") == ["", first, f"reading {last}", " " * len(first), ""]
+    monkeypatch.setenv("COLUMNS", "10")
+    bar.write("1 of 3 runs, of which none")  # as wide as the terminal takes
+    bar.write("2 of 3")
+    bar.print_line("done")
+    assert capsys.readouterr().err == "\r1 of 3 ru" + "\r2 of 3   " + "\r      \rdone\n"
 
 
-def test_results_of_threads_come_in_order():
+def test_results_of_threads_come_in_order_and_an_error_ends_the_work():
     def double(item):
         time.sleep(0.02 if item == 0 else 0)
         return 2 * item
 
     assert list(map_in_threads(double, range(5), "doubling")) == [0, 2, 4, 6, 8]
-    assert list(map_in_threads(double, [], "doubling")) == []
-
-
-def test_error_in_a_thread_ends_the_work():
     begun = []
 
     def fail(item):

@@ -9,7 +9,6 @@ from keras_gmlp.data.text import load_text
 from keras_gmlp.programs.shared.messages import one_line
 from keras_gmlp.utils.errors import LONGEST
 from keras_gmlp.utils.files import read_json, require_output
-from keras_gmlp.utils.tables import write_table
 
 
 @pytest.mark.parametrize(
@@ -29,21 +28,6 @@ def test_message_is_cut():
     assert text.endswith(" ...")
 
 
-@pytest.fixture
-def data(tmp_path, monkeypatch):
-    """A folder of class folders, a table of its pictures and a table of texts."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "photos").mkdir()
-    photos = write_noise(tmp_path / "photos", "png", 10, 16)
-    rows = [f"{path.relative_to(tmp_path)},a" for path in sorted(photos.rglob("*.png"))]
-    (tmp_path / "labels.csv").write_text("\n".join(["path,label", *rows]))
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "predictions.csv").write_text("path,label\n")
-    (tmp_path / "texts.csv").write_text("text,label\n")
-    (tmp_path / "link").symlink_to(photos)
-    return tmp_path
-
-
 OUTPUTS = [
     ("train", ["--data", "link", "--out", "photos"]),
     ("train", ["--text", "photos", "--valid", "texts.csv", "--prepared", "photos/tokens"]),
@@ -57,20 +41,22 @@ OUTPUTS = [
 ]
 
 
-def test_output_among_the_inputs_and_empty_paths_are_wrong_usage(app, data):
-    before = {path: path.stat().st_mtime_ns for path in data.rglob("*")}
+def test_output_among_the_inputs_and_empty_paths_are_wrong_usage(app, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for folder in ("photos", "out"):
+        (tmp_path / folder).mkdir()
+    photos = write_noise(tmp_path / "photos", "png", 10, 16)
+    rows = [f"{path.relative_to(tmp_path)},a" for path in sorted(photos.rglob("*.png"))]
+    for name in ("labels.csv", "out/predictions.csv"):
+        (tmp_path / name).write_text("\n".join(["path,label", *rows]))
+    (tmp_path / "texts.csv").write_text("text,label\n")
+    (tmp_path / "link").symlink_to(photos)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
     for name, arguments in OUTPUTS:
         code, output, error = app(name, *arguments)
         assert (code, output, error.count("\n")) == (2, "", 1), arguments
         option = "--prepared" if "--prepared" in arguments else "--out"
         assert "is empty; expected" in error or f"; give {option} another path" in error
-    assert {path: path.stat().st_mtime_ns for path in data.rglob("*")} == before
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
     for output in ("photos2", "out/more", "photos/../new"):
         require_output(output, "photos", "labels.csv", "digits", None)
-
-
-def test_cells_that_a_spreadsheet_would_compute_stay_text(tmp_path):
-    cells = ["=cmd|' /C calc'!A0", "+a", "-a", "@a", "\ta", "-1.5", -2, "a=b", 0.5]
-    write_table(tmp_path / "a.csv", [cells])
-    text = (tmp_path / "a.csv").read_text()
-    assert text == "'=cmd|' /C calc'!A0,'+a,'-a,'@a,'\ta,-1.5,-2,a=b,0.5\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 from keras_gmlp.utils.environment import is_installed
 from keras_gmlp.utils.errors import first_of, printable
 from keras_gmlp.utils.files import why_missing
-from keras_gmlp.utils.inputs import HEIC, IMAGES, is_address, list_visible_files, warn_left_out
+from keras_gmlp.utils.inputs import HEIC, IMAGES, list_visible_files, warn_left_out
 
 # How image files begin, whatever their name. The formats that are left out begin as other files do.
 _IMAGE = re.compile(rb"\x89PNG\r\n|\xff\xd8\xff|GIF8[79]a|RIFF....WEBP|....ftypavi[fs]", re.DOTALL)
@@ -18,7 +18,7 @@ HEIC_ADVICE = "pip install pillow-heif reads HEIC"
 def find_images(path, left_out=None):
     """Lists the image files in a folder and its subfolders; `left_out` gets the other files."""
     name = printable(path)
-    if is_address(str(path)):
+    if "://" in str(path):
         raise ValueError(f"{name}: an address; download the image and give its path.")
     path = Path(path)
     if not path.is_dir():

@@ -81,7 +81,6 @@ def _list_folders(root):
     folders = _find_classes(root)
     splits = inputs.find_splits(root, folders)
     if len(splits) < 2:
-        inputs.warn_of_nested(root, folders)
         splits = {"": root}
     first = splits.get("train", root)
     names = [folder.name for folder in _find_classes(first)]

@@ -8,7 +8,7 @@ import numpy as np
 from keras_gmlp.data.images.label_sets import find_rarest
 from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.files import why_missing
-from keras_gmlp.utils.inputs import TABLES, name_roles, read_split
+from keras_gmlp.utils.inputs import TABLES, find_roles, read_split
 from keras_gmlp.utils.labels import check_labels, clean_value
 from keras_gmlp.utils.tables import find_column, read_rows
 
@@ -73,7 +73,7 @@ def list_table(path):
     if "" in splits and len(splits) > 1:
         line = next(line for _, split, line in found.values() if not split)
         raise ValueError(f"{printable(path)}, {line}: split is empty, but other rows have one.")
-    roles = {"": ""} if splits <= {""} else name_roles(splits, path)
+    roles = {"": ""} if splits <= {""} else find_roles(splits, path)
     classes = _list_classes(path, found.values())
     sets = {labels for labels, _, _ in found.values()} if several else {(n,) for n in classes}
     numbers = {labels: number for number, labels in enumerate(sorted(sets))}

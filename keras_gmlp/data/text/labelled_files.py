@@ -15,7 +15,6 @@ from keras_gmlp.utils.inputs import (
     list_visible_folders,
     read_split,
     warn_left_out,
-    warn_of_nested,
 )
 from keras_gmlp.utils.labels import clean_label, clean_value
 from keras_gmlp.utils.tables import find_column, read_rows
@@ -56,7 +55,6 @@ def find_parts(path):
     folders, files = list_visible_folders(path), list_suffix(path, SUFFIXES)
     parts = find_splits(path, folders) or find_splits(path, files)
     if not parts:
-        warn_of_nested(path, folders)
         return {None: path}
     others = [each for each in (*folders, *files) if each not in parts.values()]
     warn_left_out(path, others + list_suffix(path, ".txt"), "which are of no split")

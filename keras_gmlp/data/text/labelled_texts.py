@@ -14,7 +14,7 @@ from keras_gmlp.data.text.labelled_files import SUFFIXES, choose_columns, read_a
 from keras_gmlp.data.text.tokenizer import Tokenizer, encode_rows
 from keras_gmlp.utils.errors import require_one_of
 from keras_gmlp.utils.files import missing_file
-from keras_gmlp.utils.inputs import SPLITS, name_roles, read_split
+from keras_gmlp.utils.inputs import SPLITS, find_roles, read_split
 from keras_gmlp.utils.labels import check_labels
 
 SHORT_NAMES = {name: f"glue/{name}" for name in ("cola", "mrpc", "qqp", "qnli", "rte", "sst2")}
@@ -221,7 +221,7 @@ def _read_all(name, text=None, label=None, test=None, data_dir=None):
 
 def _divide(name, texts, labels, splits, seed=0):
     """Returns the `TextData` of texts by the split of each, or with test texts that are drawn."""
-    roles = name_roles(set(splits), name) if any(splits) else {None: "train"}
+    roles = find_roles(set(splits), name) if any(splits) else {None: "train"}
     parts = _take_parts(texts, map(roles.get, splits))
     if len(labels) < 2:
         raise ValueError(f"{name}: one class only, {labels[0]}; expected two or more.")

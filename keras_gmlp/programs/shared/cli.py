@@ -46,7 +46,7 @@ class Program:
         self.options, _, self.epilog = usage.partition("\n\n")
         if "exit codes" not in usage:
             self.epilog += "exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C\n"
-        self.only_prints = settings.pop("only_prints", False)  # a closed output is no error
+        self.only_prints = settings.pop("only_prints", False)  # a closed output is not an error
         self.start, self.settings = settings.pop("start", None), settings  # in place of `guarded`
 
     def parse(self, arguments=None):
@@ -117,11 +117,7 @@ def guarded(name, work, only_prints=False):
 def quiet():
     """Hides what native code writes to standard error."""
     sys.stderr.flush()
-    try:
-        kept = os.dup(2)
-    except OSError:  # closed
-        yield
-        return
+    kept = os.dup(2)
     try:
         with open(os.devnull, "w") as nowhere:
             os.dup2(nowhere.fileno(), 2)
@@ -174,12 +170,12 @@ def show_result(options, result, show=lambda result: None):
         show(result)
 
 
-def show_each(options, items, ask, show, misuse=()):
+def show_each(options, items, find, show, misuse=()):
     """Shows what a function finds for each item, or reports why not."""
     with contextlib.suppress(BrokenPipeError):  # stops quietly when the reader, such as head, ends
         for item in items:
             try:
-                found = ask(item)
+                found = find(item)
             except (ValueError, MemoryError) as error:
                 fail(options, error, 2 if isinstance(error, misuse) else 1)
             else:

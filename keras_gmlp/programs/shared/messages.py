@@ -1,7 +1,5 @@
 """What programs say of errors, on one line each with advice."""
 
-import errno
-import os
 import re
 import sys
 from pathlib import Path
@@ -23,11 +21,6 @@ EXTRAS = {
 }
 CORE = ("ai_edge_litert", "keras", "keras_gmlp", "lazy_loader", "numpy", "PIL")
 
-ADVICE = {
-    errno.ENOSPC: "free some space and give the same command again",
-    errno.EACCES: "choose a path that you can access",
-}
-
 
 def one_line(error):
     """Returns an error on one printable line, with advice on system errors and missing modules."""
@@ -36,11 +29,8 @@ def one_line(error):
     if isinstance(error, MemoryError):
         text = f"{str(error).rstrip('.') or 'out of memory'}; close other programs."
     elif isinstance(error, OSError) and error.strerror is not None:
-        reason = " ".join(error.strerror.split())
-        reason = reason.lower() if error.strerror == os.strerror(error.errno) else reason
         place = f"{error.filename}: " if error.filename is not None else ""
-        advice = ADVICE.get(error.errno)
-        text = f"{place}{reason}" + (f"; {advice}." if advice else ".")
+        text = f"{place}{' '.join(error.strerror.split())}."
     else:
         text = " ".join(str(error).split()) or type(error).__name__
     return printable(name_programs(shortened(text)))

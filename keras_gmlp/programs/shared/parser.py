@@ -89,25 +89,19 @@ def _add_option(place, head, described, settings):
 
 def image_size(text):
     """Reads the size of images, for argparse: 64, or (96, 160) of the text 96x160."""
-    sides = text.split("x")
-    if len(sides) > 2 or not all(side.isascii() and side.isdigit() for side in sides):
+    if not re.fullmatch("[1-9][0-9]*(x[1-9][0-9]*)?", text):
         raise argparse.ArgumentTypeError(
             f"expected PIXELS or HEIGHTxWIDTH, such as 64 or 96x160; received {text!r}"
         )
-    if not all(map(int, sides)):
-        raise argparse.ArgumentTypeError(f"must be at least 1; received {text}")
-    return tuple(map(int, sides)) if len(sides) == 2 else int(text)
+    sides = tuple(map(int, text.split("x")))
+    return sides if len(sides) == 2 else sides[0]
 
 
 def count(text):
     """Reads a whole number of at least 1, for argparse."""
-    try:
-        number = int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"invalid int value: {text!r}") from None
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1; received {number}")
-    return number
+    if int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1; received {text}")
+    return int(text)
 
 
 TYPES = {"int": int, "float": float, "count": count, "size": image_size}

@@ -22,7 +22,7 @@ DATA = r"""
 --fit
 --fraction FRACTION:float  of the training images; default: all, 1.0
 --validation SHARE:float  hold a share of the training samples out, such as 0.1, and test these
-    after each epoch; the test samples are then read at the end alone. Folders of images may have
+    after each epoch; the test samples are then read at the end only. Folders of images may have
     val/ instead
 --groups REGEX  images of a group, such as a burst, a patient or a video, stay on one side; finds
     the group in the path: 'patient(\d+)'
