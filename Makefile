@@ -19,7 +19,7 @@ web: $(VENV)/.core $(LITERT)
 ON_PYTORCH := tests/attack tests/comparison tests/inspection tests/runs tests/weights \
 	$(addprefix tests/test_, benchmarks.py example_distillation.py example_questions.py readme.py \
 	records.py) \
-	$(addprefix tests/apps/test_, full_disk.py own_images.py shipped_names.py text_apps.py) \
+	$(addprefix tests/apps/test_, full_disk.py own_images.py text_apps.py) \
 	$(addprefix tests/analysis/test_, texts.py tokens.py) \
 	$(addprefix tests/evaluation/test_, flops.py label_images.py text.py) \
 	$(addprefix tests/training/test_, damaged_runs.py model_card.py) \

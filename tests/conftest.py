@@ -132,14 +132,6 @@ def eager(request, monkeypatch):
             )
 
 
-@pytest.fixture(autouse=True)
-def two_traces(request, one_trace, monkeypatch):
-    if request.node.get_closest_marker("two_traces"):
-        import keras
-
-        monkeypatch.setattr(keras.Model, "make_train_function", one_trace)
-
-
 @pytest.fixture
 def start_at_zero(monkeypatch):
     """Saves the seconds that drawing 90 million numbers takes, where only their count matters."""

@@ -59,10 +59,3 @@ def test_a_folder_is_fine_tuned_and_the_start_is_named(backbone, folder, tmp_pat
     assert json.loads((place / "recipe.json").read_text())["weights"] == backbone
     assert len(json.loads(app("train", *arguments, "--json")[1])["candidates"]) == 3
     assert "with a linear head" in app("train", *arguments, "--restart", "--epochs", "0")[1]
-
-
-def test_without_the_included_model_there_is_one_clear_line(folder, tmp_path, monkeypatch, app):
-    monkeypatch.setattr(sources, "SHIPPED", tmp_path / "none")
-    code, _, error = app("train", "--data", folder, "--precision", "float32")
-    assert (code, error.count("\n")) == (1, 1)
-    assert "included model" in error

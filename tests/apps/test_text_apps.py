@@ -2,17 +2,18 @@
 
 import io
 import json
+import shutil
 import sys
 from types import SimpleNamespace
 
 import pytest
 from load_app import load_app
-from small_text import LABELS, LINES, save_small_model, small_text_model, small_tokenizer
+from small_text import LABELS, LINES, save_small_model, small_tokenizer
 
 from keras_gmlp.data.text import Tokenizer
+from keras_gmlp.inference.card_update import update_card
 from keras_gmlp.programs.shared import text_options
 from keras_gmlp.tasks.registry import TEXT_TASKS, find_task
-from keras_gmlp.utils.card import write_text_card
 
 FRANCE = "Paris is the [MASK] of France."
 NAMES = ("fill_mask", "classify")
@@ -50,11 +51,12 @@ def give_input(monkeypatch, content):
 )
 def test_marks_are_kept_unless_asked(tmp_path, options, kept):
     program = load_app("train")
-    for name in ("train.txt", "valid.txt"):
-        (tmp_path / name).write_text("Café au lait, café\n" * 9, "utf-8")
-    given = ["--text", str(tmp_path / "train.txt"), "--valid", str(tmp_path / "valid.txt")]
-    given += ["--prepared", str(tmp_path / "prepared")]
-    for more in (options, [], options):  # the later ones take the stored tokenizer
+    given = ["--prepared", str(tmp_path / "prepared")]
+    for option in ("--text", "--valid"):
+        path = tmp_path / f"{option}.txt"
+        path.write_text("Café au lait, café\n" * 9, "utf-8")
+        given += [option, str(path)]
+    for more in (options, []):  # the later one takes the stored tokenizer
         parsed = program.main.parse([*given, *more])
         program.prepare_text(parsed, program.read_settings(parsed))
         tokenizer = Tokenizer.load(tmp_path / "prepared" / "tokenizer.json")
@@ -82,22 +84,17 @@ def test_unknown_tokens_are_a_warning():
     assert not find_task("text_classification").find_unknown(data)
 
 
-def test_fill_mask_prints_bars_and_json(run):
+def test_fill_mask_prints_bars_and_json_and_answers_the_next_text(run, tmp_path):
     code, lines, errors = run("fill_mask", "[MASK] is the [MASK].", "--top", "2")
     assert (code, errors, len(lines)) == (0, "", 7)
     assert [line for line in lines if "MASK" in line][1:] == ["  [MASK] 1", "  [MASK] 2"]
     assert lines[2].split()[2] == "%"
-    code, (line,), _ = run("fill_mask", FRANCE, "--json", "--top", "1")
-    found = json.loads(line)
-    assert (code, found["text"]) == (0, FRANCE)
-    assert set(found["predictions"][0]) == {"score", "token", "token_str", "sequence"}
-
-
-def test_a_text_without_mask_is_wrong_usage_and_the_next_is_answered(run, tmp_path):
     path = tmp_path / "texts.txt"
     path.write_text(f"{FRANCE}\n\nParis\n", "utf-8")
-    code, lines, errors = run("fill_mask", "Paris", FRANCE, "--file", path)
-    assert (code, lines.count(FRANCE)) == (2, 2)
+    code, (line,), errors = run("fill_mask", "Paris", "--file", path, "--json", "--top", "1")
+    found = json.loads(line)
+    assert (code, found["text"]) == (2, FRANCE)
+    assert set(found["predictions"][0]) == {"score", "token", "token_str", "sequence"}
     first, second = errors.splitlines()
     assert first.startswith("fill_mask: no [MASK] in the text")
     assert second.startswith(f"fill_mask: {path}, line 3: no [MASK] in the text")
@@ -120,7 +117,7 @@ def test_a_file_without_text_is_an_error_and_the_next_is_answered(run, tmp_path,
     assert "standard input" in run("classify", "-")[2]
 
 
-def test_classify_texts_of_a_file_and_of_standard_input(run, tmp_path, monkeypatch):
+def test_classify_texts_of_files_and_pairs_of_them(run, models, tmp_path, monkeypatch):
     path = tmp_path / "texts.txt"
     path.write_text("\ufeffa gem\n\na bore\r\n", "utf-8")
     give_input(monkeypatch, "Élan\n \n".encode())
@@ -135,15 +132,11 @@ def test_classify_texts_of_a_file_and_of_standard_input(run, tmp_path, monkeypat
     code, _, errors = run("classify", " ".join(LINES * 3))
     assert (code, errors.startswith("classify: the text has ")) == (0, True)
     assert (errors.endswith("were cut.\n"), errors.count("\n")) == (True, 1)
-
-
-def test_pairs_in_a_file(run, tmp_path):
-    tokenizer = small_tokenizer()
-    model, path = tmp_path / "model.keras", tmp_path / "pairs.tsv"
-    small_text_model("text_classification", tokenizer).save(model)
-    write_text_card(model, "text_classification", tokenizer, LABELS, {"pairs": True})
+    pairs = tmp_path / "model.keras"
+    shutil.copy(models["classify"], pairs)
+    update_card(pairs, {"pairs": True})
     path.write_text("a gem\ta bore\na gem\n")
-    code, (line,), errors = run("classify", "--file", path, "--json", model=model)
+    code, (line,), errors = run("classify", "--file", path, "--json", model=pairs)
     assert (code, json.loads(line)["pair"]) == (1, "a bore")
     assert "classifies pairs of texts; give the second text" in errors
 
@@ -188,40 +181,19 @@ def test_evaluate_on_text(models, tmp_path, app):
     assert (code, json.loads(printed)["models"][0]["perplexity"] > 1) == (0, True)
     given = [models["fill_mask"], "--data", path, "--label", "x"]  # which only a table has
     code, _, errors = app("evaluate", *given)
-    assert (code, errors.count("\n")) == (2, 1)
-    assert "--label" in errors
-
-
-def test_evaluate_tests_a_run_on_what_it_did_not_train_on(models, tmp_path, app):
-    run, data, test = (tmp_path / name for name in ("run", "data.csv", "test.csv"))
-    run.mkdir()
-    (run / "model.keras").write_bytes(models["classify"].read_bytes())
-    data.write_text("text,label\n" + "".join(f"x{n},good\ny{n},bad\n" for n in range(10)))
-    test.write_text("text,label\na gem,good\na bore,bad\n")
-    # Without a file of test texts the run has held out a fifth.
-    for given, count in (({"test": str(test)}, 2), ({}, 4)):
-        (run / "recipe.json").write_text(json.dumps({"data": str(data), "command": given}))
-        code, printed, _ = app("evaluate", run, "--data", data, "--json")
-        found = json.loads(printed)
-        assert (code, found["split"], found["models"][0]["texts"]) == (0, "test", count)
-
-
-@pytest.fixture
-def notes(tmp_path):
-    path = tmp_path / "notes.txt"
-    lines = ["Paris is the capital of France.", "", "In the old house by the river lives a cat."]
-    path.write_text("\n".join(lines), "utf-8")
-    return path
+    assert (code, "--label" in errors, errors.count("\n")) == (2, True, 1)
 
 
 @pytest.mark.parametrize("name", NAMES)  # any model with an encoder
-def test_similar_lines(run, models, notes, name):
-    query, model = "A cat lives in the old house by the river.", models[name]
-    code, printed, errors = run("similar", query, "--data", notes, "--top", "2", model=model)
+def test_similar_lines(run, models, tmp_path, name):
+    lines = ["Paris is the capital of France.", "", "In the old house by the river lives a cat."]
+    (tmp_path / "notes.txt").write_text("\n".join(lines), "utf-8")
+    given = ["A cat lives in the old house by the river.", "--data", tmp_path / "notes.txt"]
+    code, printed, errors = run("similar", *given, "--top", "2", model=models[name])
     assert (code, errors, len(printed)) == (0, "", 2)
     assert printed[0].endswith("    3  In the old house by the river lives a cat.")
-    code, printed, _ = run("similar", query, "--data", notes, "--json", model=model)
+    code, printed, _ = run("similar", *given, "--json", model=models[name])
     found = json.loads("\n".join(printed))
-    assert found["query"] == query
+    assert found["query"] == given[0]
     assert [row["line"] for row in found["similar"]] == [3, 1]
     assert found["similar"][0]["text"].startswith("In the old house")

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from load_app import APPS
-from pictures import encode
+from pictures import encode, png_header
 from PIL import Image
-from png_header import png_header
 from random_models import random_model
 from sklearn.datasets import load_digits
 from web_page import (
@@ -22,7 +21,6 @@ from web_page import (
     open_page,
     read_answer,
     read_problem,
-    serve_models,
 )
 
 import keras_gmlp
@@ -184,17 +182,6 @@ def test_list_shows_preset_and_accuracy(page):
     assert "Classes: airplane, automobile, bird" in page.inner_text("#details")
 
 
-def test_runs_of_one_preset_have_their_folders_names(browser, folder, tmp_path):
-    for name in ("first", "second"):
-        shutil.copytree(folder / "small", tmp_path / name)
-    with serve_models(tmp_path) as address, open_page(browser, address) as page:
-        options = page.locator("#model option").all_inner_texts()
-    assert [option.split(" · ")[0] for option in options] == [
-        *("first", "first/model_float32", "first/model_int8"),
-        *("second", "second/model_float32", "second/model_int8"),
-    ]
-
-
 def test_another_model_answers_too(page, pictures):
     choose(page, pictures[0])
     assert len(read_answer(page)) == 5
@@ -289,15 +276,6 @@ def test_without_threads(browser, address, pictures):
         page.select_option("#model", NAME)
         choose(page, pictures[0])
         assert len(read_answer(page)) == 5
-
-
-def test_no_horizontal_scrolling(page, pictures):
-    for content, shown in ((pictures[0], read_answer), (b"text", read_problem)):
-        choose(page, content, f"{'a-long-name-' * 20}.png")
-        shown(page)
-        for width in (320, 600, 1280):
-            page.set_viewport_size({"width": width, "height": 700})
-            assert page.evaluate("document.documentElement.scrollWidth") == width
 
 
 def test_by_keyboard(page):
