@@ -75,17 +75,19 @@ def limit_threads(threads, name):
 
 def prepare(options, folder):
     """Writes the model in each format, images of noise and their logits."""
-    from keras_gmlp.evaluation.flops import random_model
     from keras_gmlp.export.formats import export
     from keras_gmlp.models.precision import in_float32
     from keras_gmlp.utils.sources import find_shipped
     from keras_gmlp.weights.loading import load
+    from keras_gmlp.weights.pretrained import build
 
     source = Path(find_shipped(options.model))
     if source.is_dir():
         model = in_float32(load(source / "model.keras").model)
     else:
-        model = random_model(options.model)
+        model, rng = build(options.model), np.random.default_rng(0)
+        values = [value + rng.uniform(-0.02, 0.02, value.shape) for value in model.get_weights()]
+        model.set_weights(values)  # a head of zeros would hide differences
     model.save(folder / "model.keras")
     shape = max(4, *options.batch), *model.input_shape[1:]
     noise = np.random.default_rng(0).integers(0, 256, shape, "uint8")

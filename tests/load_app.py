@@ -1,15 +1,15 @@
-"""The programs as modules of their own, so that their `main` runs in the tests' process."""
+"""The programs, whose `main` runs in the tests' process."""
 
 import importlib.util
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 APPS = ROOT / "apps"
-PROGRAMS = ROOT / "keras_gmlp" / "programs"
 
 
 def load_app(name):
-    (path,) = [*PROGRAMS.glob(f"{name}.py"), *PROGRAMS.glob(f"shared/{name}.py")]
+    """Returns a program's module, a new one, so that a test may replace parts of it."""
+    (path,) = (ROOT / "keras_gmlp" / "programs").rglob(f"{name}.py")
     spec = importlib.util.spec_from_file_location(f"app_{name}", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -1,6 +1,8 @@
 """Generated pictures and folders of them, for tests of reading."""
 
 import io
+import struct
+import zlib
 
 import numpy as np
 from PIL import Image
@@ -34,7 +36,14 @@ def write_noise(root, suffix, least, most):
     generator = np.random.default_rng(0)
     for number in range(20):
         path = root / "ab"[number % 2] / f"{number}.{suffix}"
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         size = *generator.integers(least, most, 2, endpoint=True), 3
         Image.fromarray(generator.integers(0, 256, size, "uint8")).save(path)
     return root
+
+
+def png_header(width, height):
+    """Returns the bytes of a PNG file with a size but no pixels."""
+    header = b"IHDR" + struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    start = b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + header
+    return start + struct.pack(">I", zlib.crc32(header)) + struct.pack(">I", 9) + b"IDATxxxxxxxxx"

@@ -36,10 +36,3 @@ def test_examples(name):
         runner.run(test, out=report.append)
     assert not runner.failures, "".join(report)
     assert runner.tries
-
-
-def test_wrong_example_is_found():
-    example = doctest.DocTestParser().get_doctest(">>> 1 + 1\n3\n", {}, "wrong", None, 0)
-    runner = doctest.DocTestRunner(Checker())
-    runner.run(example, out=lambda text: None)
-    assert runner.failures == 1

@@ -92,23 +92,6 @@ def test_its_export_answers_the_same(run):
 
 
 @pytest.mark.once
-def test_windows_and_targets(questions):
-    tokenizer = text.Tokenizer.train(LINES, vocabulary_size=200)
-    context = "a house [SEP] by the river " * 20 + "Rome"
-    asked = questions.make_question("Who? " * 40, context, ["Rome"], [0])
-    windows = [window for _, window in questions.make_windows(tokenizer, [asked], LENGTH)]
-    assert {len(window.ids) for window in windows} == {LENGTH}
-    assert {window.ids.count(tokenizer.sep_id) for window in windows} == {2}
-    targets = [questions.find_tokens(window, asked.answers) for window in windows]
-    assert set(targets[:-1]) == {(0, 0)}
-    first, last = targets[-1]
-    start, end = windows[-1].offsets[first][0], windows[-1].offsets[last][1]
-    assert context[start:end] == "Rome"
-    with pytest.raises(ValueError, match="Paris"):
-        questions.make_question("Who?", context, ["Paris"], [0])
-
-
-@pytest.mark.once
 def test_scores_are_those_of_squad(questions):
     asked = [
         questions.Question("?", "", ((0, "The Cat!"), (0, "two cats"))),

@@ -32,10 +32,13 @@ FILES = r"\b(?:apps|keras_gmlp|saved_models|docs|tests)/[\w./-]*\w"
 LINKS = r"\]\(([^)#:]+)(?:#[^)]*)?\)"  # relative ones: no scheme
 
 
-def run(page, place=0):
-    """Runs a page's Python block and returns the names it defines."""
-    names = {}
-    exec(BLOCKS[page, place], names)
+def run(page, place=0, **shorter):
+    """Runs a page's Python block, some words of it replaced; returns the names it defines."""
+    code, names = BLOCKS[page, place], {}
+    for long, quick in shorter.items():
+        assert long in code
+        code = code.replace(long, quick)
+    exec(code, names)
     return names
 
 
@@ -64,14 +67,8 @@ def test_stated_versions_are_what_pip_requires():
 
 
 @pytest.mark.slow
-def test_training_example(workspace, monkeypatch):
-    page = ("README.md", 0)
-    short = BLOCKS[page]
-    for long, quick in (("depth=4", "depth=2"), ("digits, 64", "digits, 32")):
-        assert long in short
-        short = short.replace(long, quick)
-    monkeypatch.setitem(BLOCKS, page, short)
-    names = run(*page)
+def test_training_example(workspace):
+    names = run("README.md", **{"depth=4": "depth=2", "digits, 64": "digits, 32"})
     images, labels = names["digits"].test.arrays()
     found = names["model"].predict(images, verbose=0).argmax(-1)
     assert (found == labels).mean() > 0.9
@@ -80,7 +77,6 @@ def test_training_example(workspace, monkeypatch):
 
 
 def test_weights_example(monkeypatch):
-    page = ("docs/guides/pretrained-weights.md", 0)
     asked = []
 
     def load(source, preset):  # the hub's file would be one of 78 MB
@@ -89,9 +85,8 @@ def test_weights_example(monkeypatch):
         return pretrained.Pretrained(small, "gmlp_ti16_224", None, {}, source)
 
     monkeypatch.setattr(pretrained, "load", load)
-    code = BLOCKS[page].replace(", input_shape", ", depth=1, input_shape")
-    monkeypatch.setitem(BLOCKS, page, code)
-    assert run(*page)["model"].input_shape == (None, 160, 160, 3)
+    names = run("docs/guides/pretrained-weights.md", **{", input_shape": ", depth=1, input_shape"})
+    assert names["model"].input_shape == (None, 160, 160, 3)
     assert asked == [("hf-hub:timm/gmlp_s16_224.ra3_in1k", "gmlp_s16_224")]
 
 
@@ -143,14 +138,11 @@ def test_features_example(workspace, capsys):
     assert capsys.readouterr().out == "(256,)\n"
 
 
-def test_filling_example(workspace):
+def test_text_examples(workspace):
     (workspace / "runs").mkdir()
     (workspace / "runs/gmlp_nano-text").symlink_to(ROOT / "saved_models/amlp_nano-wiki")
     answers = run("docs/guides/text.md")["model"].fill_mask("It is [MASK].", top=3)
     assert [set(answer) for answer in answers] == [{"score", "token", "token_str", "sequence"}] * 3
-
-
-def test_similar_texts_example(workspace):
     names = run("docs/guides/text.md", 1)
     query, notes = "lunch after rowing by the coast", names["notes"]
     found = names["text"].find_similar(names["model"], query, notes)
@@ -159,21 +151,16 @@ def test_similar_texts_example(workspace):
 
 @pytest.mark.eager
 @pytest.mark.slow
-def test_language_example(workspace, monkeypatch):
-    page = ("docs/guides/text.md", 2)
-    short = BLOCKS[page]
-    for long, quick in (
-        ("steps_per_epoch=1000, epochs=3", "steps_per_epoch=1, epochs=1"),
-        ("batch_size=64", "batch_size=8"),
-        ("prepared.tokenizer)", "prepared.tokenizer, depth=1)"),
-    ):
-        assert long in short
-        short = short.replace(long, quick)
-    monkeypatch.setitem(BLOCKS, page, short)
+def test_language_example(workspace):
     (workspace / "wiki").mkdir()
     for name in ("wiki/0.txt", "wiki/1.txt", "held_out.txt"):
         (workspace / name).write_text("\n".join(LINES * 80))
-    names = run(*page)
+    shorter = {
+        "steps_per_epoch=1000, epochs=3": "steps_per_epoch=1, epochs=1",
+        "batch_size=64": "batch_size=8",
+        "prepared.tokenizer)": "prepared.tokenizer, depth=1)",
+    }
+    names = run("docs/guides/text.md", 2, **shorter)
     assert names["model"].history.history["loss"][0] > 0
     assert names["classifier"].output_shape == (None, 2)
 

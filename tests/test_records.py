@@ -22,27 +22,26 @@ def number(key, form):
     return lambda rows: format(float(rows[0][key]), form) if rows[0][key] else ""
 
 
+def show_mean(values, digits, error=True):
+    """Returns the mean of values, with its standard error if there are several."""
+    shown = f"{statistics.mean(values):.{digits}f}"
+    if error and len(values) > 1:
+        shown += f" ± {statistics.stdev(values) / len(values) ** 0.5:.{digits}f}"
+    return shown
+
+
 def share(key, digits, error=True):
     """Returns a column that shows the mean over seeds in percent, with its standard error."""
 
     def show(rows):
         values = [100 * float(row[key]) for row in rows if row[key]]
-        if not values:
-            return ""
-        shown = f"{statistics.mean(values):.{digits}f}"
-        if error and len(values) > 1:
-            shown += f" ± {statistics.stdev(values) / len(values) ** 0.5:.{digits}f}"
-        return f"{shown} %"
+        return f"{show_mean(values, digits, error)} %" if values else ""
 
     return show
 
 
 def perplexity(rows):
-    values = [float(row["perplexity"]) for row in rows]
-    if len(values) == 1:
-        return f"{values[0]:.1f}"
-    error = statistics.stdev(values) / len(values) ** 0.5
-    return f"{statistics.mean(values):.1f} ± {error:.1f}"
+    return show_mean([float(row["perplexity"]) for row in rows], 1)
 
 
 def of_seed(seed):

@@ -5,7 +5,6 @@
 
 import csv
 import json
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,7 +17,6 @@ from keras_gmlp.data.images.samples import from_arrays
 from keras_gmlp.data.text.labelled_files import read_all_rows
 from keras_gmlp.data.text.tokenizer import SPECIAL_TOKENS, Tokenizer, make_wordpiece
 from keras_gmlp.utils import card
-from keras_gmlp.utils.files import parse_json
 from keras_gmlp.utils.labels import is_label
 from keras_gmlp.utils.tables import read_rows
 
@@ -94,18 +92,6 @@ def test_any_tokenizer_is_ours_or_refused(tokenizer, data, value):
         ids = found.encode("a cat, a hat [MASK] \u0e01").ids
         assert ids.max() < found.size == len(found.tokens) == tokenizer.size
         assert found.decode(ids).startswith("a cat")
-
-
-@given(TEXT | st.binary(max_size=40) | VALUE.map(json.dumps))
-def test_any_text_is_json_or_refused(text):
-    accept(parse_json, text, "a.json")
-
-
-@given(st.lists(TEXT.filter(is_label), min_size=1, max_size=5), st.dictionaries(TEXT, VALUE))
-def test_cards_keep_class_names(labels, metadata):
-    model = SimpleNamespace(input_shape=(None, 4, 4, 3), output_shape=(None, len(labels)))
-    texts = card.members(model, labels, metadata)
-    assert card.from_members(texts)["labels"] == labels
 
 
 @given(TEXT | VALUE.map(json.dumps), TEXT)

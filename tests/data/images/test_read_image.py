@@ -3,9 +3,8 @@ import os
 
 import numpy as np
 import pytest
-from pictures import encode, photo
+from pictures import encode, photo, png_header
 from PIL import Image, ImageOps, JpegImagePlugin
-from png_header import png_header
 from refused import refused
 
 from keras_gmlp.data.images.find_images import find_images

@@ -1,6 +1,4 @@
-"""How well the page's tab Teach separates photographs; also a program.
-
-python tests/teach_photos.py FOLDER
+"""How well the page's tab Teach separates photographs.
 
 FOLDER has a folder of photographs for each class, or those in train/ and test/. For each pair of
 classes it opens the page in Chromium, teaches it ten photographs of each class, and classifies the
@@ -17,10 +15,12 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from web_page import BYTES, as_text, open_browser, open_page, serve_models
 
 from keras_gmlp.data.images.folder import list_images
 from keras_gmlp.utils.sources import DEFAULT_BACKBONE, FEATURES_FIRST, find_model
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
+from web_page import BYTES, as_text, open_browser, open_page, serve_models
 
 TAUGHT = 10  # photographs of a class
 TRIED = 50
