@@ -92,7 +92,7 @@ def test_command_of_the_wheel_needs_the_core_dependencies_alone(installed, tmp_p
         done = subprocess.run(
             [installed / "bin" / "keras-gmlp", *arguments],
             cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": paths},
+            env={**os.environ, "PYTHONPATH": paths, "KERAS_BACKEND": "torch"},
             capture_output=True,
             text=True,
             check=False,

@@ -11,7 +11,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
-from keras_gmlp.programs.shared.cli import Program, UsageError
+from keras_gmlp.programs.shared.cli import Program
 from keras_gmlp.programs.shared.messages import ROOT
 from keras_gmlp.utils.sources import DEFAULT_BACKBONE, SHIPPED, find_shipped, suggest_shipped
 
@@ -74,8 +74,8 @@ def make_server(port, models):
         raise ValueError(f"{models}: no .tflite file in this folder or its folders; {advice}")
     try:
         return Server(port, models)
-    except OSError as error:
-        raise ValueError(f"port {port}: {error.strerror}. Choose another with --port.") from None
+    except (OSError, OverflowError) as error:
+        raise ValueError(f"port {port}: {error}. Choose another with --port.") from None
 
 
 def find_models(directory):
@@ -194,10 +194,5 @@ class Handler(SimpleHTTPRequestHandler):
         """Logs nothing."""
 
 
-def check(options):
-    if not 0 <= options.port <= 65535:
-        raise UsageError(f"--port must be from 0 to 65535; received {options.port}.")
-
-
 SETTINGS = {"port": {"default": 8000}, "models": {"type": Path, "default": SHIPPED}}
-main = Program("serve", __doc__, USAGE, serve, check, **SETTINGS)
+main = Program("serve", __doc__, USAGE, serve, **SETTINGS)

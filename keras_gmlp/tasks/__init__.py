@@ -11,8 +11,12 @@ TEXT_TASKS = {
     "masked_lm": ["MaskedLM"],
     "text_classification": ["TextClassification"],
 }
-SHARED = {"task": ["Task"], "text_task": ["TextTask"], "registry": ["find_task"]}
-SHARED["classifier"] = ["Classifier"]
+SHARED = {
+    "classifier": ["Classifier"],
+    "registry": ["find_task"],
+    "task": ["Task"],
+    "text_task": ["TextTask"],
+}
 
 # Names load on first use (SPEC 1): a device with only the LiteRT runtime imports no Keras.
 __getattr__, __dir__, __all__ = lazy_loader.attach(

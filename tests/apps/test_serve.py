@@ -200,6 +200,7 @@ def test_what_is_missing_or_taken_is_one_line(capsys, monkeypatch, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert f"port {port}: " in fails("--port", port)
+    assert "0-65535" in fails("--port", 65536)
     assert "no .tflite file" in fails("--models", tmp_path)
     assert fails("--models", "gmlp_n4_32").strip().endswith("?")  # near names
     monkeypatch.setattr(serve, "LITERT", tmp_path)
