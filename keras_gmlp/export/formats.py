@@ -119,9 +119,7 @@ def export(
     options = ExportOptions(labels and list(labels), dict(card or {}), calibration)
     opened = open_keras(model)
     task = opened.find_task()
-    if (tokenizer is not None) != (task.domain == "texts"):
-        raise ValueError(f"{model.name}: a text model, and no other, takes a tokenizer.")
-    if tokenizer is not None:
+    if task.domain == "texts":
         options = options.for_texts(task.wrap(opened, tokenizer, labels or (), length))
     formats = choose_formats(model, formats, options)
     return write_formats(model, directory, formats, options)

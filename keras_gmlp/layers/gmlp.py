@@ -42,8 +42,8 @@ class SpatialGatingUnit(TokenLayer):
     Output shape: `(batch, tokens, channels // 2)` for `"split"`, otherwise the input shape.
 
     Raises:
-        ValueError: If the gating is unknown, the number of tokens is not fixed, `"split"` receives
-            an odd number of channels, or as for `SpatialProjection`.
+        ValueError: If the gating is unknown, the number of tokens is not fixed, or as for
+            `SpatialProjection`.
 
     Example:
         >>> SpatialGatingUnit()(keras.ops.ones((2, 64, 512))).shape
@@ -72,10 +72,8 @@ class SpatialGatingUnit(TokenLayer):
         self.norm = self.make_part(layers.LayerNormalization, epsilon=epsilon, name="norm")
 
     def build(self, inputs_shape, attention_shape=None):
-        tokens, channels = inputs_shape[1:]
+        tokens = inputs_shape[1]
         self.fix_tokens(inputs_shape)
-        if self.gating == "split" and channels % 2:
-            raise ValueError(f"gating='split' halves the channels; received an odd {channels}.")
         projected = self.compute_output_shape(inputs_shape)
         own = {"bias_initializer": "ones" if self._gates else "zeros", "name": "spatial"}
         self.norm.build(projected)

@@ -52,6 +52,7 @@ _CONV_TI2 = {**_SHIFT_INVARIANT, "dim": 256, "hidden_dim": 768, "patch_size": 2}
 _RESMLP = {"dim": 384, **_224, **_IMAGENET}
 # 4 x 197 tokens; fixed, so that the weights fit another image size too.
 _FF_ONLY = {"token_hidden_dim": 788, **_224, **_IMAGENET}
+_FF_ONLY_N4 = {"dim": 128, "depth": 5, "token_hidden_dim": 260}
 _VIT_TI = {"dim": 192, "depth": 12, "num_heads": 3, **_224}
 _VIT_S = {"dim": 384, "depth": 12, "num_heads": 6, **_224}
 _VIT_B = {"dim": 768, "depth": 12, "num_heads": 12, **_224}
@@ -94,7 +95,7 @@ IMAGE_PRESETS = {
     "mixer_n4_32": (MLPMixer, {"dim": 128, "depth": 6, "channel_hidden_dim": 496, **_32}),
     "resmlp_n4_32": (ResMLP, {"dim": 128, "depth": 6, **_32}),
     "eamlp_n4_32": (EAMLP, {"dim": 128, "depth": 3, "num_heads": 16, "mlp_ratio": 3.25, **_32}),
-    "ff_only_n4_32": (FeedForwardOnly, {"dim": 128, "depth": 5, "token_hidden_dim": 260, **_32}),
+    "ff_only_n4_32": (FeedForwardOnly, {**_FF_ONLY_N4, **_32}),
     "vit_n4_32": (ViT, _VIT_N4),
     "deit_n4_32": (ViT, {**_VIT_N4, **_DISTILLED}),
     "gmlp_conv_n4_32": (gMLP, {"hidden_dim": 352, **_CONV_N4}),
@@ -102,10 +103,7 @@ IMAGE_PRESETS = {
     "vit_conv_n4_32": (ViT, {**_VIT_N4, "mlp_ratio": 3.5, **_POOLED, **_CONV}),
     "mixer_conv_n4_32": (MLPMixer, {"depth": 6, "channel_hidden_dim": 448, "dim": 128, **_CONV}),
     "resmlp_conv_n4_32": (ResMLP, {"dim": 128, "depth": 6, "mlp_ratio": 3.625, **_CONV}),
-    "ff_only_conv_n4_32": (
-        FeedForwardOnly,
-        {"dim": 128, "depth": 5, "token_hidden_dim": 260, "mlp_ratio": 3.4375, **_CONV},
-    ),
+    "ff_only_conv_n4_32": (FeedForwardOnly, {**_FF_ONLY_N4, "mlp_ratio": 3.4375, **_CONV}),
     "gmlp_residual_n4_32": (gMLP, {**_CONV_N4, "hidden_dim": 352, "depth": 6, "stem": "residual"}),
     # Four times as many tokens as gmlp_conv_n4_32, with fewer channels.
     "gmlp_conv_n2_32": (gMLP, {**_CONV_N4, "dim": 128, "hidden_dim": 512, "patch_size": 2}),
@@ -125,6 +123,7 @@ IMAGE_PRESETS = {
 }
 
 _NANO = {"vocabulary_size": 8192, "dim": 128}
+_UNSPLIT_NANO = {**_NANO, "depth": 12, "hidden_dim": 512}
 _SMALL = {"vocabulary_size": 16384, "dim": 256}
 _GMLP_SMALL = {**_SMALL, "depth": 12, "hidden_dim": 1536}
 _MEDIUM = {"vocabulary_size": 16384, "dim": 512}
@@ -151,10 +150,7 @@ TEXT_PRESETS = {
     "gmlp_none_small": (TextGMLP, {**_UNSPLIT, "gating": "none"}),
     "bert_positions_small": (BERT, {**_BERT_SMALL, "relative": False}),
     "bert_no_attention_small": (BERT, {**_BERT_SMALL, "content": False}),
-    "gmlp_multiplicative_nano": (
-        TextGMLP,
-        {**_NANO, "depth": 12, "hidden_dim": 512, "gating": "multiplicative"},
-    ),
+    "gmlp_multiplicative_nano": (TextGMLP, {**_UNSPLIT_NANO, "gating": "multiplicative"}),
     # The paper's sizes, "Pay Attention to MLPs", tables 6 and 7.
     "gmlp_base": (TextGMLP, {**_PAPER, "dim": 512, "depth": 48, "hidden_dim": 3072}),
     "amlp_base": (TextAMLP, {**_PAPER, "dim": 512, "depth": 36, "hidden_dim": 3072}),

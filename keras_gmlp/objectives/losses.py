@@ -9,13 +9,7 @@ def as_rows(y_true, y_pred, label_smoothing=0.0):
     """Converts labels to smoothed rows of probabilities: NaN for an index that is not a class."""
     # MixUp and CutMix turn labels into rows, while validation data keep indices: `fit` uses both.
     classes = y_pred.shape[-1]
-    width = y_true.shape[-1] if len(y_true.shape) == len(y_pred.shape) else 1
-    if width not in (1, classes, None):
-        raise ValueError(
-            f"labels of shape {tuple(y_true.shape)} do not fit logits of {classes} classes; "
-            f"expected class indices or rows of {classes} probabilities."
-        )
-    if len(y_true.shape) == len(y_pred.shape) and width == classes:
+    if len(y_true.shape) == len(y_pred.shape) and y_true.shape[-1] == classes:
         rows = ops.cast(y_true, y_pred.dtype)
     else:
         indices = ops.cast(ops.reshape(y_true, ops.shape(y_pred)[:-1]), "int32")

@@ -155,7 +155,6 @@ REFUSALS = [
     (lambda: TransformerBlock(4, 14)(tokens(5)), "heads"),
     (lambda: TransformerBlock(2, 8, content=False), "relative=True"),
     (lambda: GMLPBlock(14, "none", attention_size=3), "requires a gate"),
-    (lambda: GMLPBlock(9)(tokens(5)), "odd"),
     (lambda: GMLPBlock(14, "other"), "gating must be one of linear"),
     (lambda: PatchEmbedding(1, 4, 5), "patch_window"),
     (lambda: ResidualStem(6, 2), "patch_size"),

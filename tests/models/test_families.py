@@ -152,7 +152,6 @@ REFUSALS = [
     ("vit", {"num_heads": 3}, "num_heads"),
     ("eamlp", {"num_heads": 3}, "num_heads"),
     ("gmlp", {"patch_size": 3}, "patches of 3x3"),
-    ("gmlp", {"hidden_dim": 7}, "odd"),
     ("vit", {"class_token": False, "distillation_token": True}, "class_token"),
     ("vit", {"stem": "t2t"}, "t2t"),
     ("vit", {"stem_arguments": {"depth": 1}}, "depth"),
