@@ -44,38 +44,38 @@ def read_windows(corpus, windows, length):
     return tokens, (windows[:, 1] - windows[:, 0]).astype("int32")
 
 
-def mask_windows(tokens, sizes, numbers, corpus, rate, cut, numpy):
+def mask_windows(tokens, sizes, numbers, corpus, rate, cut, xp):
     """Returns what `masked_windows` does, given the random numbers; in NumPy or JAX."""
     shorter, chance, rounding, order, draw, word = numbers
     most = draw.shape[1]
     pad, _, start, end, mask = corpus.info["special_ids"]
     vocabulary, places = _vocabulary(corpus), np.arange(tokens.shape[1] + 2)
-    sizes = numpy.where(chance < cut, numpy.minimum(sizes, shorter), sizes)[:, None]
+    sizes = xp.where(chance < cut, xp.minimum(sizes, shorter), sizes)[:, None]
     inside = (places >= 1) & (places <= sizes)
-    ids = numpy.where(inside, numpy.pad(tokens.astype("int32"), ((0, 0), (1, 1))), pad)
+    ids = xp.where(inside, xp.pad(tokens.astype("int32"), ((0, 0), (1, 1))), pad)
     # A window that ends with a paragraph has its [SEP] already.
-    unfinished = numpy.take_along_axis(ids, sizes, 1) != end
-    ids = numpy.where((places == sizes + 1) & unfinished, end, ids)
-    ids = numpy.where(places == 0, start, ids)
+    unfinished = xp.take_along_axis(ids, sizes, 1) != end
+    ids = xp.where((places == sizes + 1) & unfinished, end, ids)
+    ids = xp.where(places == 0, start, ids)
     ordinary = np.isin(np.arange(corpus.info["vocabulary_size"]), vocabulary)
-    eligible = numpy.asarray(ordinary)[ids]
+    eligible = xp.asarray(ordinary)[ids]
     counts = eligible.sum(axis=1)
     # Rounded up or down at random, so that the mean is the rate.
-    wanted = numpy.floor(rate * counts + rounding).astype("int32")
-    wanted = numpy.minimum(numpy.maximum(wanted, 1), numpy.minimum(counts, most))
+    wanted = xp.floor(rate * counts + rounding).astype("int32")
+    wanted = xp.minimum(xp.maximum(wanted, 1), xp.minimum(counts, most))
     used = np.arange(most) < wanted[:, None]
-    positions = numpy.where(used, _choose(order, eligible, most, numpy), 0).astype("int32")
-    targets = numpy.take_along_axis(ids, positions, 1)
-    other = numpy.where(draw < MASKED + RANDOM, numpy.asarray(vocabulary)[word], targets)
-    new = numpy.where(draw < MASKED, mask, other)
+    positions = xp.where(used, _choose(order, eligible, most, xp), 0).astype("int32")
+    targets = xp.take_along_axis(ids, positions, 1)
+    other = xp.where(draw < MASKED + RANDOM, xp.asarray(vocabulary)[word], targets)
+    new = xp.where(draw < MASKED, mask, other)
     # An unused place points at [CLS], the token of position 0, and writes it back.
-    new = numpy.where(used, new, targets)
-    if numpy is np:
+    new = xp.where(used, new, targets)
+    if xp is np:
         np.put_along_axis(ids, positions, new, 1)
     else:  # arrays of JAX do not change
-        ids = numpy.put_along_axis(ids, positions, new, 1, inplace=False)
+        ids = xp.put_along_axis(ids, positions, new, 1, inplace=False)
     inputs = {"token_ids": ids, "mask_positions": positions}
-    return inputs, numpy.where(used, targets, 0), used.astype("float32")
+    return inputs, xp.where(used, targets, 0), used.astype("float32")
 
 
 def _vocabulary(corpus):
@@ -84,14 +84,14 @@ def _vocabulary(corpus):
     return np.delete(everything, corpus.info["special_ids"])
 
 
-def _choose(keys, eligible, most, numpy):
+def _choose(keys, eligible, most, xp):
     """Returns the places of the smallest random numbers in each row; eligible ones come first."""
     length = eligible.shape[1]
     # Their last bits are the position: the smallest ones name what is chosen.
     bits = np.uint32((length - 1).bit_length())
     keys = keys >> bits << bits | np.arange(length, dtype="uint32")
-    keys = numpy.where(eligible, keys, np.uint32(2**32 - 1))
-    return numpy.sort(keys, axis=1)[:, :most] & np.uint32((1 << int(bits)) - 1)
+    keys = xp.where(eligible, keys, np.uint32(2**32 - 1))
+    return xp.sort(keys, axis=1)[:, :most] & np.uint32((1 << int(bits)) - 1)
 
 
 class MaskedBatches(keras.utils.PyDataset):
