@@ -23,7 +23,7 @@ if __name__ == "__main__":
     port, process, *arguments = sys.argv[1:]
     join = ["--coordinator", f"127.0.0.1:{port}", "--processes", "2", "--process", process]
     host = [*arguments, "--set", "pipeline=host", "--out"]
-    device = [*arguments, "--devices", "2", "--model-parallel", "2", "--out", "lost"]
+    device = [*arguments, "--devices", "2", "--out", "lost"]
     train, stops = load_app("train").main, {}
 
     def on_epoch_begin(self, epoch, logs=None, original=ReseedDropout.on_epoch_begin):

@@ -27,8 +27,6 @@ USAGE = f"""\
 []
 --devices N|all=1  number of devices, of each process, that split each batch, on the JAX backend;
     --batch-size is the global batch size
---model-parallel M:int=1  number of devices that shard one copy of the model, which saves memory;
-    divides --devices
 {PROCESSES}\
 --folds K:int  cross-validation: train K runs, in OUT/fold-1 and so on, each without one K-th of the
     training images, which it tests; reads no test images and exports nothing
@@ -120,7 +118,7 @@ def train_runs(options, runs):
 
     with cli.usage_errors():
         devices = contextlib.ExitStack()
-        devices.enter_context(use_devices(options.devices, options.model_parallel))
+        devices.enter_context(use_devices(options.devices))
         if "precision" not in runs[0].changes:
             precision = choose_precision(None if options.restart else runs[0].out)
             runs = [settings.with_changes(precision=precision) for settings in runs]

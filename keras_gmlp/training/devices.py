@@ -7,18 +7,9 @@ import zlib
 import keras
 import numpy as np
 
-SPLIT = {  # which dimension of a block's weights the devices of a model share
-    r".*expand/kernel": (None, "model"),
-    r".*expand/bias": ("model",),
-    r".*shrink/kernel": ("model", None),
-    r".*(query|key|value)/kernel": (None, "model", None),
-    r".*(query|key|value)/bias": ("model", None),
-    r".*attention_output/kernel": ("model", None, None),
-}
-
 
 @contextlib.contextmanager
-def use_devices(devices=1, model_parallel=1):
+def use_devices(devices=1):
     """Trains the models that are built inside the context on several devices.
 
     Build the model inside the context too: Keras places variables when it creates them. A batch
@@ -29,34 +20,26 @@ def use_devices(devices=1, model_parallel=1):
     Args:
         devices: Number of devices of each process, or `"all"`. 1 changes nothing in a single
             process.
-        model_parallel: Number of devices that shard one copy of the model, which saves memory: the
-            expanded channels and the attention heads are split where their number allows it, all
-            other weights are copied. It must divide `devices`: a copy stays in one process.
 
     Yields:
         The `keras.distribution.Distribution`, or `None` for one device.
 
     Raises:
-        ValueError: If the backend is not JAX, a process has fewer devices, or `model_parallel`
-            does not divide them. One line.
+        ValueError: If the backend is not JAX, or a process has fewer devices. One line.
     """
-    chosen = _choose_devices(devices, model_parallel)
+    chosen = _choose_devices(devices)
     if len(chosen) == 1:
         yield None
         return
-    shape = (len(chosen) // model_parallel, model_parallel)
-    mesh = keras.distribution.DeviceMesh(shape, ("batch", "model"), chosen)
-    layouts = keras.distribution.LayoutMap(mesh)
-    layouts.update(SPLIT)
-    with _Devices(layout_map=layouts, auto_shard_dataset=False).scope():
+    with _Devices(devices=chosen, auto_shard_dataset=False).scope():
         yield keras.distribution.distribution()
 
 
-def _choose_devices(devices, model_parallel):
+def _choose_devices(devices):
     """Returns the names of the devices to train on, as Keras spells them."""
     backend = keras.backend.backend()
     if backend != "jax":
-        if (devices, model_parallel) != (1, 1):
+        if devices != 1:
             raise ValueError(
                 f"several devices require the JAX backend; received {backend}. Set "
                 "KERAS_BACKEND=jax (--backend jax), or train on one device."
@@ -73,14 +56,10 @@ def _choose_devices(devices, model_parallel):
         raise ValueError(
             f"devices={devices}, but each process has {fewest}. Give a number from 1, or 'all'."
         )
-    if model_parallel < 1 or count % model_parallel:
-        raise ValueError(
-            f"model_parallel={model_parallel} does not divide the {count} devices of a process."
-        )
     return [name for names in present for name in names[:count]]
 
 
-class _Devices(keras.distribution.ModelParallel):
+class _Devices(keras.distribution.DataParallel):
     """Splits the batches of a `make_splitting_class`; copies other inputs to all devices."""
 
     splits = False
@@ -95,15 +74,6 @@ class _Devices(keras.distribution.ModelParallel):
     def copied(self, shape):
         """Returns the layout of a tensor that each device holds whole."""
         return keras.distribution.TensorLayout([None] * len(shape), self.device_mesh)
-
-    def get_variable_layout(self, variable):
-        """Returns the layout of a variable: copied if it does not split evenly."""
-        layout, parts = super().get_variable_layout(variable), self.device_mesh.shape[1]
-        axes, shape = layout.axes, variable.shape
-        even = len(axes) == len(shape) and all(
-            axis is None or size % parts == 0 for size, axis in zip(shape, axes, strict=True)
-        )
-        return layout if even else self.copied(shape)
 
     @contextlib.contextmanager
     def splitting(self, splits):

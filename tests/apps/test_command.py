@@ -21,7 +21,6 @@ TRAIN = [
     (["--weights", "runs/a/model.keras", "--out", "runs/a"], "is where the weights are"),
     (["--devices", "two"], "expected a number or all"),
     (["--devices", "2"], "several devices"),
-    (["--model-parallel", "2"], "--backend jax"),
     (["--prepared", "x", "--label", "y"], "label"),
     (["--prepared", "x", "--cased"], "tokenizer"),
     (["--text", "a.txt"], "--valid"),
