@@ -63,8 +63,8 @@ class Choice:
 
 def choose_best(candidates):
     """Returns the candidate of the highest accuracy, then of the lowest loss."""
-    # Over the head, training has to gain clearly in the loss as well: on a few hundred images the
-    # accuracy alone, or a loss that is hardly lower, is often chance.
+    # Over the head, training has to gain clearly in the loss as well: on a few hundred images a
+    # higher accuracy, or a loss that is hardly lower, is often chance.
     head, *trained = candidates
     lower = GAIN * head["loss"]
     gains = [r for r in trained if r["accuracy"] >= head["accuracy"] and r["loss"] < lower]

@@ -1,4 +1,4 @@
-"""Callbacks: time per epoch, random numbers that resume, a stop at NaN."""
+"""Callbacks: Ctrl-C, time per epoch, random numbers that resume, a stop at NaN, the best epoch."""
 
 import contextlib
 import csv
@@ -26,27 +26,27 @@ class StopOnInterrupt(keras.callbacks.Callback):
     # Keras drops any that is raised while it converts logs to numbers. A second Ctrl-C raises at
     # once. A handler that is not Python's own stays.
 
-    heard = handles = False
+    pressed = handled = False
 
     def __enter__(self):
         if threading.current_thread() is threading.main_thread():  # others cannot set handlers
-            self.handles = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        if self.handles:
-            signal.signal(signal.SIGINT, self._hear)
+            self.handled = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        if self.handled:
+            signal.signal(signal.SIGINT, self._note)
         return self
 
     def __exit__(self, kind, error, traceback):
-        if self.handles:
+        if self.handled:
             signal.signal(signal.SIGINT, signal.default_int_handler)
         if kind is not KeyboardInterrupt:  # also in place of an error that it led to
             self._check()
 
-    def _hear(self, number, frame):
-        self.heard = True
+    def _note(self, number, frame):
+        self.pressed = True
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def _check(self, *arguments, **logs):
-        if self.heard:
+        if self.pressed:
             raise KeyboardInterrupt
 
     on_epoch_begin = on_train_batch_begin = on_test_batch_begin = _check
@@ -164,14 +164,16 @@ class KeepBest(keras.callbacks.Callback):
         super().__init__()
         self.checkpoint, self.metric, self.patience = checkpoint, metric, patience
         self.values = {int(row["epoch"]) + 1: float(row[metric]) for row in history}
-        self.best = None
-        if self.values:
-            self._choose()
+        checkpoint.best = self.best
+
+    @property
+    def best(self):
+        """The number of the best epoch, the first of equal ones; `None` if none was tested."""
+        return max(self.values, key=self.values.get, default=None)
 
     def on_epoch_end(self, epoch, logs=None):
         self.values[epoch + 1] = logs[self.metric]
-        self._choose()
-        logs["best_epoch"] = self.best
+        logs["best_epoch"] = self.checkpoint.best = self.best
         if self.ended(epoch + 1):
             self.model.stop_training = True
 
@@ -188,10 +190,6 @@ class KeepBest(keras.callbacks.Callback):
         # The averaged weights, which the end of `fit` would set.
         model.optimizer.finalize_variable_values(model.trainable_variables)
         agree()  # all have read it, before the main process deletes it
-
-    def _choose(self):
-        self.best = max(self.values, key=self.values.get)
-        self.checkpoint.best = self.best
 
 
 def require_validation(recipe, data):

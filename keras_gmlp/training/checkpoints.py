@@ -33,7 +33,7 @@ class RunCheckpoint(keras.callbacks.Callback):
         older = self.files()
         self._require_space()
         with single_device(), atomic_write(self._path(epoch + 1)) as temporary:
-            self.model.save_weights(temporary)  # one process may write alone
+            self.model.save_weights(temporary)  # only one process may write
         for path in older:
             if self.best is None or path != self._path(self.best):
                 path.unlink(missing_ok=True)

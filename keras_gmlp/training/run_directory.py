@@ -23,7 +23,7 @@ CHECKPOINTS = "[0-9]*.weights.h5"  # excludes the hidden file of an unfinished w
 def has_progress(directory):
     """Returns whether a folder holds work of a run: an epoch, or settings that candidates chose."""
     directory = Path(directory)
-    # `metrics.json` alone may be the user's.
+    # Without `recipe.json`, `metrics.json` may be the user's.
     complete = all((directory / name).exists() for name in ("metrics.json", "recipe.json"))
     begun = any((directory / "checkpoint").glob(CHECKPOINTS))
     return complete or begun or "choice" in Run(directory).recipe

@@ -23,7 +23,7 @@ LOST_PEER = re.compile(r"\bGloo \w+.* failed|\bNCCL\b|CoordinationService")  # a
 
 
 def start_processes(name, work, options):
-    """Runs a program, alone or as one of several processes."""
+    """Runs a program, perhaps as one of several processes."""
     code = guarded(name, work)
     if code and _is_one_of_several(options):
         sys.stdout.flush()
