@@ -89,8 +89,6 @@ def prepare_fit(model, data, recipe):
     if recipe.precision == "mixed_float16":  # Keras reads the model's policy, ours is in the layers
         optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
     task.compile(trained, optimizer, data)
-    if batches is not None:
-        trained.arrays = batches.arrays
     return trained, batches
 
 

@@ -13,6 +13,7 @@ from load_app import load_app
 from read_table import read_table
 
 from keras_gmlp import text
+from keras_gmlp.data.text.labelled_texts import open_texts
 from keras_gmlp.programs.shared import training
 from keras_gmlp.runs.prepare import prepare
 from keras_gmlp.runs.run import read_run, train_run
@@ -132,9 +133,13 @@ def test_fine_tuning_learns_a_task(pretrained, files, tmp_path):
     assert settings.changes == {"epochs": 30, "learning_rate": 0.02, "precision": "float32"}
 
 
-def test_settings_are_chosen_on_a_part_of_the_training_texts(pretrained, files):
-    given = {"weights": str(pretrained), "task": str(files / "animals.csv")}
+def test_settings_are_chosen_on_a_part_of_the_training_texts(pretrained, files, tmp_path):
+    copy = shutil.copytree(pretrained, tmp_path / "copy")
+    text.Tokenizer.train(["other words"], 128).save(copy / "tokenizer.json")
+    given = {"weights": str(copy), "task": str(files / "animals.csv")}
     whole = prepare(RunSettings(**given)).data
+    # The tokenizer is the one that the model was trained with.
+    assert whole.tokenizer.hash == text.Tokenizer.load(pretrained / "tokenizer.json").hash
     part = prepare(RunSettings(**given, hold_out=0.25)).data
     assert set(part.train.texts) | set(part.test.texts) == set(whole.train.texts)
     assert not set(part.test.texts) & set(whole.test.texts)
@@ -146,26 +151,18 @@ def test_the_best_epoch_is_chosen_on_held_out_training_texts(pretrained, files, 
     changes = {"epochs": 4, "patience": 1, "batch_size": 8, "precision": "float32"}
     changes["learning_rate"] = 0.3  # too high, so that the first epochs are not the worst
     settings = RunSettings(**given, **changes, validation=0.25, out=str(out))
-    run = prepare(settings)
-    everything = prepare(RunSettings(**given)).data
-    assert len(run.data.train) + len(run.data.validation) == len(everything.train)
-    assert len(run.data.test) == len(everything.test)
-    metrics = train_run(settings, verbose=0)
+    seen = []
+    metrics = train_run(settings, verbose=0, introduce=seen.append)
+    everything = open_texts(RunSettings(**given).text_source)
+    data = seen[0].data
+    assert len(data.train) + len(data.validation) == len(everything.train)
+    assert len(data.test) == len(everything.test)
     history = read_table(out / "history.csv")
     scores = [float(row["val_accuracy"]) for row in history]
     assert metrics["best_epoch"] == 1 + int(np.argmax(scores))
     assert metrics["validation_accuracy"] == pytest.approx(max(scores))
     assert len(history) in (4, metrics["best_epoch"] + 1)
     assert json.loads((out / "recipe.json").read_text())["validation"] == 0.25
-
-
-def test_fine_tuning_takes_the_tokenizer_that_the_model_was_trained_with(
-    pretrained, files, tmp_path
-):
-    copy = shutil.copytree(pretrained, tmp_path / "copy")
-    text.Tokenizer.train(["other words"], 128).save(copy / "tokenizer.json")
-    run = prepare(RunSettings(weights=str(copy), task=str(files / "animals.csv")))
-    assert run.data.tokenizer.hash == text.Tokenizer.load(pretrained / "tokenizer.json").hash
 
 
 def test_the_program_chooses_a_precision_and_says_how_to_resume(
