@@ -166,8 +166,9 @@ def test_ctrl_c_ends_training_between_two_steps(step):
     assert signal.getsignal(signal.SIGINT) is before
 
 
+@pytest.mark.once
 @pytest.mark.usefixtures("heard")
-def test_error_that_a_ctrl_c_led_to_is_a_ctrl_c():
+def test_error_that_a_ctrl_c_led_to_is_a_ctrl_c_and_a_second_one_raises_at_once():
     def fail():
         with contextlib.suppress(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
@@ -176,9 +177,6 @@ def test_error_that_a_ctrl_c_led_to_is_a_ctrl_c():
     with pytest.raises(KeyboardInterrupt), StopOnInterrupt():
         fail()
 
-
-@pytest.mark.usefixtures("heard")
-def test_second_ctrl_c_raises_at_once():
     def press_twice():
         with StopOnInterrupt():
             signal.raise_signal(signal.SIGINT)
@@ -189,6 +187,7 @@ def test_second_ctrl_c_raises_at_once():
         press_twice()
 
 
+@pytest.mark.once
 def test_history_has_a_row_for_each_epoch_and_is_named_where_the_disk_is_full(tmp_path):
     (tmp_path / "recipe.json").touch()
     for epoch in range(2):  # a run that resumes begins with a new callback
