@@ -19,6 +19,8 @@ CHOICES = {
 POSITIVE = ("above 0 and finite", lambda value: 0 < value < math.inf)
 SHARE = ("in [0, 1)", lambda value: 0 <= value < 1)
 RANGES = {
+    "epochs": ("at least 0", lambda value: value >= 0),
+    **dict.fromkeys(("batch_size", "patience"), ("at least 1", lambda value: value >= 1)),
     **dict.fromkeys(("learning_rate", "clip_norm", "adam_ratio"), POSITIVE),
     **dict.fromkeys(("warmup", "ema", "stochastic_depth"), SHARE),
     "layer_decay": ("in (0, 1]", lambda value: 0 < value <= 1),
@@ -82,7 +84,12 @@ class Recipe:
     seed: int = 0
 
     def __post_init__(self):
-        _check_numbers(self)
+        for name, (allowed, fits) in RANGES.items():
+            value = getattr(self, name)
+            if value is not None and not fits(value):
+                raise ValueError(f"{name} must be {allowed}; received {value}.")
+        if self.epochs == 0 and not getattr(self.task, "fit_head", 0):
+            raise ValueError("epochs must be at least 1 without a head to fit; received 0.")
         for name, choices in CHOICES.items():
             require_one_of(name, getattr(self, name), choices)
         if self.layer_decay < 1 and self.optimizer != "adamw":
@@ -107,20 +114,6 @@ class Recipe:
             value = getattr(self, field.name)
             settings |= value.settings() if field.name == "task" else {field.name: value}
         return settings
-
-
-def _check_numbers(recipe):
-    for name in ("epochs", "batch_size", "seed", "patience"):
-        value = getattr(recipe, name)
-        if type(value) is not int and (name, value) != ("patience", None):
-            raise ValueError(f"{name} must be a whole number; received {value!r}.")
-        fitted = name == "epochs" and value == 0 and getattr(recipe.task, "fit_head", 0)
-        if name != "seed" and value is not None and value < 1 and not fitted:
-            raise ValueError(f"{name} must be at least 1; received {value}.")
-    for name, (allowed, fits) in RANGES.items():
-        value = getattr(recipe, name)
-        if value is not None and not fits(value):
-            raise ValueError(f"{name} must be {allowed}; received {value}.")
 
 
 FAST = {"optimizer": "muon", "learning_rate": 7e-3, "weight_decay": 0.1}
@@ -218,11 +211,8 @@ def setting_names(settings):
 
 def override(settings, changes):
     """Returns a recipe with some settings changed, wherever they belong."""
-    known = setting_names(settings)
-    if unknown := sorted(set(changes) - known):
-        raise ValueError(
-            f"{unknown[0]}: no such setting; expected one of: {', '.join(sorted(known))}."
-        )
+    for name in changes:
+        require_one_of("a setting of the recipe", name, sorted(setting_names(settings)))
     values = {}
     for field in dataclasses.fields(settings):
         value = getattr(settings, field.name)

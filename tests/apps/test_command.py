@@ -15,7 +15,7 @@ from keras_gmlp.utils.sources import DEFAULT_BACKBONE
 
 TRAIN = [
     (["--model", "gmlp_n4_23"], "Did you mean 'gmlp_n4_32'"),
-    (["--set", "mixpu=0.3"], "no such setting"),
+    (["--set", "mixpu=0.3"], "Did you mean 'mixup'"),
     (["--set", "warmup=null"], "NUMBER"),
     (["--folds", "1"], "folds"),
     (["--weights", "runs/a/model.keras", "--out", "runs/a"], "is where the weights are"),
