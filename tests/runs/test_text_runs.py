@@ -112,7 +112,7 @@ def test_a_stopped_run_resumes_to_the_same_weights(pretrained, files, tmp_path):
 def test_fine_tuning_learns_a_task(pretrained, files, tmp_path):
     out = tmp_path / "tuned"
     arguments = ["--task", str(files / "animals.csv"), "--weights", str(pretrained)]
-    arguments += ["--epochs", "30", "--learning-rate", "0.02", "--precision", "float32"]
+    arguments += ["--epochs", "60", "--learning-rate", "0.02", "--precision", "float32"]
     assert load_app("train").main([*arguments, "--out", str(out), "--json"]) == 0
     metrics = json.loads((out / "metrics.json").read_text())
     assert metrics["test_accuracy"] == 1
@@ -130,7 +130,7 @@ def test_fine_tuning_learns_a_task(pretrained, files, tmp_path):
     assert recipe["length"] == 64  # longer than the language model's texts
     settings = read_run(out)
     assert (settings.weights, settings.task) == (str(pretrained), str(files / "animals.csv"))
-    assert settings.changes == {"epochs": 30, "learning_rate": 0.02, "precision": "float32"}
+    assert settings.changes == {"epochs": 60, "learning_rate": 0.02, "precision": "float32"}
 
 
 def test_settings_are_chosen_on_a_part_of_the_training_texts(pretrained, files, tmp_path):
