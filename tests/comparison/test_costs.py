@@ -2,7 +2,6 @@
 
 import json
 import zipfile
-from types import SimpleNamespace
 
 import pytest
 
@@ -31,8 +30,7 @@ def measured(monkeypatch):
 
     monkeypatch.setattr(costs, "export_run", export_run)
     monkeypatch.setattr(costs, "count_flops", lambda path: len(path.read_text()))
-    loader = SimpleNamespace(load=lambda path, threads: contents.append(path.read_bytes()))
-    monkeypatch.setattr(costs, "inference", loader)
+    monkeypatch.setattr(costs, "load", lambda path, threads: contents.append(path.read_bytes()))
     monkeypatch.setattr(
         costs, "measure_latencies", lambda models, repeats: dict.fromkeys(models, 0.0012345)
     )
