@@ -55,7 +55,7 @@ test-313:
 
 # In an environment without TensorFlow and PyTorch, and with the newest JAX, which crashes with XLA's
 # flags above.
-CORE := $(addprefix tests/layers/test_, dense.py gmlp.py heads.py) \
+CORE := $(addprefix tests/layers/test_, dense.py gmlp.py) \
 	$(addprefix tests/models/test_, saved.py structure.py) \
 	$(addprefix tests/utils/test_, card.py files.py)
 test-core: $(VENV)/.core-tests

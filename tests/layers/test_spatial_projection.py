@@ -55,3 +55,17 @@ def test_numbers(arguments):
     for training in (False, True):  # two forms
         outputs = to_numpy(layer(inputs, training=training))
         np.testing.assert_allclose(outputs, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("toeplitz_weights", [False, True])
+def test_short_texts_use_the_first_rows_and_columns(toeplitz_weights):
+    layer = SpatialProjection(toeplitz=toeplitz_weights, max_tokens=7)
+    x = draw(2, 4, 3)
+    layer.build((None, None, 3))
+    redraw_weights(layer)
+    w = to_numpy(layer.matrices())[0].T
+    b = to_numpy(layer.bias)[0]
+    expected = np.einsum("ij,bjc->bic", w[:4, :4], x) + b[:4, None]
+    for training in (False, True):
+        outputs = to_numpy(layer(x, training=training))
+        np.testing.assert_allclose(outputs, expected, rtol=1e-5, atol=1e-5)
