@@ -13,7 +13,7 @@ from keras_gmlp.data.images.label_sets import refuse_several
 from keras_gmlp.data.images.packed import is_packed, load_packed
 from keras_gmlp.data.images.resizing import require_fit, require_size
 from keras_gmlp.data.images.samples import from_arrays, resize_images
-from keras_gmlp.data.images.table import is_table, list_table
+from keras_gmlp.data.images.table import is_table
 from keras_gmlp.data.tfds import load_images
 from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.files import why_missing
@@ -56,12 +56,9 @@ def check_path(name):
 
 def require_one_label(name):
     """Raises a `ValueError` of one line if the images of a table or packed set have several."""
-    path, label_sets = find_path(name), None
-    if is_table(path):
-        label_sets = list_table(path)[-1]
-    elif is_packed(path):
-        label_sets = load_packed(path).label_sets
-    refuse_several(name, label_sets)
+    path = find_path(name)
+    if is_table(path) or is_packed(path):
+        refuse_several(name, load(name).label_sets)
 
 
 def load(name, image_size=None, data_dir=None, channels=None, groups=None, fit=None, roles=None):

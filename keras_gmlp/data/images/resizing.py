@@ -41,16 +41,12 @@ def find_inner_size(size, target):
     )
 
 
-def find_place(inner, target):
-    """Returns the offset at which an inner size is around the centre of a target, two integers."""
-    return tuple((want - have) // 2 for have, want in zip(inner, target, strict=True))
-
-
 def pad_picture(image, size, resampling):
     """Returns a Pillow image scaled to fit inside `(width, height)`, on black."""
     inner = find_inner_size(image.size, size)
+    place = tuple((want - have) // 2 for have, want in zip(inner, size, strict=True))
     result = Image.new(image.mode, size)
-    result.paste(image.resize(inner, resampling), find_place(inner, size))
+    result.paste(image.resize(inner, resampling), place)
     return result
 
 
