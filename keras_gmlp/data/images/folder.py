@@ -17,7 +17,7 @@ from keras_gmlp.utils import inputs
 from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.labels import check_labels, clean_label
 
-CHOOSE = "Choose another split (--split)."
+CHOOSE = "Choose another split (--split), or train with --validation."
 OTHER = "_other"  # the folder of pictures that belong to no class, next to the class folders
 
 

@@ -137,8 +137,7 @@ def _open_source(source, stack):
     if isinstance(source, str | os.PathLike):
         path, file = source, stack.enter_context(open(source, "rb"))  # noqa: SIM115
     else:
-        is_text = isinstance(source, io.TextIOBase)
-        content = source.read() if hasattr(source, "read") and not is_text else source
+        content = source.read() if hasattr(source, "read") else source
         if not isinstance(content, bytes | bytearray | memoryview):
             raise RefusedError(
                 "expected a path, bytes, a file object that is open for bytes, a Pillow image or "
