@@ -90,7 +90,10 @@ def find_roles(splits, place):
 
 
 def find_splits(place, paths):
-    """Returns the files or folders of a data set by split; empty without a split's name."""
+    """Returns the files or folders of a data set by split; empty without a split's name.
+
+    Warns of folders that may be splits in other words.
+    """
     found = {}
     for path in paths:
         split = read_split(path.name if path.is_dir() else path.stem)
@@ -105,5 +108,12 @@ def find_splits(place, paths):
         train = found["train"]
         if not (others and train.is_dir() and list_visible_folders(train)):
             return found
+    inside = [sorted(p.name for p in list_visible_folders(path)) for path in paths if path.is_dir()]
+    if not found and len(inside) > 1 and len(inside[0]) > 1 and inside == inside[:1] * len(inside):
+        names = first_of([printable(path.name) for path in paths], 3)
+        warn(
+            f"{printable(place)}: {names} are taken for classes; each holds the same folders. If "
+            "they are splits, name them train and test."
+        )
     roles = find_roles(found, place) if found else {}
     return {role: found[split] for split, role in roles.items()}
