@@ -1,5 +1,6 @@
 """Sweeps: what their table says, and what a kill leaves behind."""
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -231,40 +232,25 @@ def test_table_of_those_runs_that_are_there(tmp_path, monkeypatch, capsys):
     assert [(row["preset"], row["seed"]) for row in rows] == [("vit_n4_32", 1)]
 
 
-@pytest.mark.parametrize(
-    ("begun", "now", "reason"),
-    [
-        ({"epochs": 3}, [], "epochs 3 there, 2 here"),
-        ({"image_shape": [8, 8, 1]}, [], "image_size [8, 8] there, [32, 32] here"),
-        ({"fit": "pad"}, [], "fit 'pad' there, 'crop' here"),
-        ({"environment": {"backend": "torch"}}, ["--backend", "jax"], "'torch' there, 'jax' here"),
-    ],
-)
-def test_run_that_was_begun_otherwise_is_not_gone_on_with(tmp_path, capsys, begun, now, reason):
-    (run,) = plan(tmp_path / "runs", ["gmlp_n4_32"])
-    (run.directory / "checkpoint").mkdir(parents=True)
-    (run.directory / "recipe.json").write_text(json.dumps(begun))
-    arguments = ["gmlp_n4_32", "--out", str(tmp_path), "--epochs", "2", "--no-train", *now]
-    assert load_app("compare").main(arguments) == 1
-    assert "--no-train" in capsys.readouterr().err
-    (run.directory / "checkpoint" / "000001.weights.h5").touch()
-    assert load_app("compare").main(arguments) == 1
-    assert reason in capsys.readouterr().err
-
-
-def test_a_folder_is_the_same_data_with_and_without_a_slash(tmp_path, monkeypatch, capsys):
+def test_run_that_was_begun_otherwise_is_not_gone_on_with(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "photos").mkdir()
-    (run,) = plan(tmp_path / "runs", ["gmlp_n4_32"])
-    finished(run, 0.5)
-    (run.directory / "recipe.json").write_text(json.dumps({"data": "photos"}))
-    compare = load_app("compare")
-    arguments = ["gmlp_n4_32", "--out", str(tmp_path), "--data"]
-    for given in ("photos", "photos/", "./photos"):
-        Plan(compare.list_runs(compare.main.parse([*arguments, given]))).check_recorded()
-    (tmp_path / "others").mkdir()
-    with pytest.raises(ValueError, match="data 'photos' there, 'others' here"):
-        Plan(compare.list_runs(compare.main.parse([*arguments, "others"]))).check_recorded()
+    for folder in ("photos", "others"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "run" / "checkpoint").mkdir(parents=True)
+    (tmp_path / "run" / "checkpoint" / "000001.weights.h5").touch()
+    settings = RunSettings(data="photos", epochs=2, out="run")
+    for begun, reason in (
+        ({"epochs": 3}, "epochs 3 there, 2 here"),
+        ({"image_shape": [8, 8, 1]}, "image_size .8, 8. there, .32, 32. here"),
+        ({"fit": "pad"}, "fit 'pad' there, 'crop' here"),
+        ({"environment": {"backend": "torch"}}, "'torch' there, 'jax' here"),
+        ({"data": "others"}, "data 'others' there, 'photos' here"),
+    ):
+        (tmp_path / "run" / "recipe.json").write_text(json.dumps(begun))
+        with pytest.raises(ValueError, match=reason):
+            Plan([settings]).check_recorded("jax")
+    for given in ("others/", "./others"):  # the same folder
+        Plan([dataclasses.replace(settings, data=given)]).check_recorded()
 
 
 def test_second_sweep_of_the_same_runs_is_refused(tmp_path, capsys):

@@ -47,25 +47,20 @@ class Recorded(keras.callbacks.Callback):
         self.epochs.append(epoch)
 
 
-@pytest.mark.parametrize(("step", "value"), [(1, np.nan), (STEPS, np.inf)])
-def test_loss_that_is_no_number_ends_the_run_before_its_epoch_is_saved(step, value):
-    targets = np.ones((STEPS, 1), "float32")
-    targets[step - 1] = value
+def test_loss_that_is_not_a_number_ends_the_run_before_its_epoch_is_saved():
     recorded = Recorded()
-    with pytest.raises(DivergedError, match=rf"epoch 1, by step [{step}-{STEPS}]"):
-        fit(linear_model(), [StopWhenDiverged(), recorded], targets=targets)
-    assert recorded.epochs == []
-
-
-def test_weights_broken_by_the_last_step_are_not_saved():
+    for step, value in ((1, np.nan), (STEPS, np.inf)):
+        targets = np.ones((STEPS, 1), "float32")
+        targets[step - 1] = value
+        with pytest.raises(DivergedError, match=rf"epoch 1, by step [{step}-{STEPS}]"):
+            fit(linear_model(), [StopWhenDiverged(), recorded], targets=targets)
     inputs = np.zeros((STEPS, 2), "float32")
-    inputs[-1] = 1e30  # its gradient overflows
-    targets = np.zeros((STEPS, 1), "float32")
-    model, recorded = linear_model(1.0), Recorded()
+    inputs[-1] = 1e30  # its gradient overflows in the last step
+    model = linear_model(1.0)
     model.layers[0].kernel.assign(np.full((2, 1), 1e-20))
     validation = {"validation_data": (np.ones((1, 2)), np.ones((1, 1)))}
     with pytest.raises(DivergedError, match="after the last step"):
-        fit(model, [StopWhenDiverged(), recorded], inputs, targets, **validation)
+        fit(model, [StopWhenDiverged(), recorded], inputs, np.zeros((STEPS, 1)), **validation)
     assert recorded.epochs == []
 
 
