@@ -3,7 +3,7 @@
 import numpy as np
 
 from keras_gmlp.analysis.explanation import class_maps, has_exact_maps
-from keras_gmlp.analysis.texts import distance_filters, distance_shares, token_attention
+from keras_gmlp.analysis.texts import distance_filters, token_attention
 from keras_gmlp.analysis.tokens import attention_maps, filters_make_tokens, spatial_filters
 from keras_gmlp.models.folding import to_dense
 from keras_gmlp.utils import plotting
@@ -93,7 +93,7 @@ def draw_class_maps(model, image, classes, captions, path, title=""):
 
 def draw_distance_filters(model, path, reach=24):
     """Draws the weight that each gate gives to a token by its distance (gMLP, figure 4)."""
-    filters, shares = distance_filters(model), distance_shares(model)
+    filters = distance_filters(model)
     figure, cells = plotting.grid(
         len(filters), COLUMNS, "spatial weight by relative position", (2.3, 1.7), ticks=True
     )
@@ -104,8 +104,7 @@ def draw_distance_filters(model, path, reach=24):
         ax.axhline(0, color="0.8", linewidth=0.8)
         for head in weights:
             ax.plot(distances, head[middle - shown : middle + shown + 1], linewidth=1)
-        share = f", R² {shares[name]:.2f}" if name in shares else ""
-        ax.set_title(name + share, fontsize=9)
+        ax.set_title(name, fontsize=9)
         ax.tick_params(labelsize=7)
     plotting.save(figure, path)
 

@@ -8,7 +8,7 @@ from numpy_reference import softmax
 from small_text import LENGTH, LINES, save_small_model, small_text_model, small_tokenizer
 
 from keras_gmlp.analysis.plots import draw_distance_filters, draw_token_attention
-from keras_gmlp.analysis.texts import distance_filters, distance_shares, token_attention
+from keras_gmlp.analysis.texts import distance_filters, token_attention
 from keras_gmlp.models.language_families import BERT, aMLP, gMLP
 from keras_gmlp.models.structure import NotApplicableError
 
@@ -32,19 +32,6 @@ def test_free_weights_have_the_mean_of_each_distance():
     for distance in range(-4, 5):
         pairs = [kernel[0, i + distance, i] for i in range(5) if 0 <= i + distance < 5]
         assert found[4 + distance] == pytest.approx(np.mean(pairs), rel=1e-5)
-
-
-def test_share_that_distances_explain(saved_figures, tmp_path):
-    model = gMLP(50, toeplitz=False, **(SIZES | {"max_length": 2}))
-    kernels = [[1.0, 5.0], [7.0, 1.0]], [[1.0, 5.0], [7.0, 3.0]]
-    for i, kernel in enumerate(kernels):
-        model.get_layer(f"block_{i}").gate.spatial.kernel.assign([kernel])
-    # The second: means 5, 2 and 7 leave 1 + 1, and the variation about the mean 4 is 20.
-    assert distance_shares(model) == {"block_0": 1.0, "block_1": pytest.approx(1 - 2 / 20)}
-    assert distance_shares(gMLP(50, **SIZES)) == {}
-    draw_distance_filters(model, tmp_path / "filters.png", reach=1)
-    titles = [axes.get_title() for axes in saved_figures[0].axes[:2]]
-    assert titles == ["block_0, R² 1.00", "block_1, R² 0.90"]
 
 
 def test_attention_is_the_one_of_the_block():
