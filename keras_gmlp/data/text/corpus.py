@@ -43,7 +43,7 @@ class Corpus:
         tokens: uint16 `(tokens,)`: the documents one after another, `[SEP]` between paragraphs.
         starts: int64 `(documents + 1,)`: where each document starts, and where the last one ends.
         info: Dict: `tokenizer` (its hash), `vocabulary_size`, `special_ids`, and the numbers of
-            `tokens`, `documents`, `words` and `unknown` tokens.
+            `tokens`, `documents` and `unknown` tokens.
 
     Raises:
         OSError: If the folder has no corpus.
@@ -89,7 +89,6 @@ class Corpus:
         info = self.info
         return (
             f"{info['tokens']:,} tokens in {info['documents']:,} documents, "
-            f"{info['tokens'] / max(info['words'], 1):.3f} a word, "
             f"{100 * info['unknown'] / info['tokens']:.4f} % unknown"
         )
 
@@ -127,7 +126,7 @@ def build_corpus(files, tokenizer, folder, name="corpus"):
 
 def encode_files(paths, tokenizer, folder, job):
     """Writes tokens.npy, starts.npy and corpus.json, which `Corpus` reads."""
-    starts, tokens, unknown, words = [0], 0, 0, 0
+    starts, tokens, unknown = [0], 0, 0
     lines = _read_files(paths, job)
     with open(folder / "tokens.npy", "wb") as file:
         _write_header(file, 0)  # their number is known at the end only
@@ -139,7 +138,6 @@ def encode_files(paths, tokenizer, folder, job):
                     new += [tokenizer.sep_id, *ids] if inside else ids
                 elif inside and not text.strip():
                     starts.append(tokens + len(new))
-                words += len(text.split())
             file.write(np.array(new, "uint16"))
             tokens += len(new)
             unknown += new.count(tokenizer.unk_id)
@@ -156,7 +154,6 @@ def encode_files(paths, tokenizer, folder, job):
         "special_ids": list(tokenizer.special_ids),
         "tokens": tokens,
         "documents": len(starts) - 1,
-        "words": words,
         "unknown": unknown,
     }
     write_json(folder / "corpus.json", info)
