@@ -27,15 +27,12 @@ A mask stands for one word. With --pieces it may also be punctuation or a part o
 the word before it. JSON has the keys score, token, token_str and sequence; a text with several
 masks has a list of them for each.
 
-exit codes: 0 done, 1 a text or the model could not be read, 2 wrong usage or a text without [MASK],
+exit codes: 0 done, 1 a text has no [MASK], or it or the model could not be read, 2 wrong usage,
 130 stopped with Ctrl-C
 """
 
 
 def fill(options):
-    # Imported here, so that --help is fast.
-    from keras_gmlp.tasks.text_model import NoMaskError
-
     warn = functools.partial(cli.fail, options, code=0)
     model = cli.load_model(options.model or DEFAULT_LANGUAGE_MODEL, domain="texts", warn=warn)
     model.require("fill_mask")
@@ -54,7 +51,7 @@ def fill(options):
                 print(f"  [MASK] {number}")
             cli.print_bars([e["token_str"] for e in entries], [e["score"] for e in entries])
 
-    cli.show_each(options, shared.read_texts(options, options.texts), ask, show, NoMaskError)
+    cli.show_each(options, shared.read_texts(options, options.texts), ask, show)
 
 
 def check(options):

@@ -13,7 +13,6 @@ from keras_gmlp.data.text.tokenizer import describe_unknown
 from keras_gmlp.tasks.confidence import Confidence
 from keras_gmlp.tasks.scores import rank_classes, round_scores
 from keras_gmlp.tasks.task import CHECKED
-from keras_gmlp.tasks.text_model import NoMaskError
 from keras_gmlp.tasks.text_task import TextTask, check_count, draw_places, run_in_parts
 from keras_gmlp.utils.errors import check_top
 from keras_gmlp.utils.text_files import read_lines
@@ -174,7 +173,7 @@ class MaskedLM(TextTask):
         (positions,) = np.nonzero(encoding.ids == tokenizer.mask_id)
         wanted = text.count("[MASK]")
         if not wanted:
-            raise NoMaskError(
+            raise ValueError(
                 "no [MASK] in the text; write it, in capitals, in the place of a word, as in "
                 "'Paris is the [MASK] of France.'"
             )

@@ -10,10 +10,6 @@ from keras_gmlp.tasks.confidence import Confidence
 from keras_gmlp.tasks.registry import TEXT_TASKS, find_task
 
 
-class NoMaskError(ValueError):
-    """Raised for a text without `[MASK]`."""
-
-
 @dataclasses.dataclass(frozen=True)
 class TextModel:
     """A loaded text model.
@@ -66,9 +62,8 @@ class TextModel:
             several, a list of such lists; each `sequence` keeps the other masks.
 
         Raises:
-            NoMaskError: If the text has no `[MASK]`. One line.
-            ValueError: If a `[MASK]` is in a part that was cut, or the model has another task. One
-                line.
+            ValueError: If the text has no `[MASK]`, or one in a part that was cut, or the model has
+                another task. One line.
         """
         return self.require("fill_mask")(text, top, pieces, exclude_context)
 

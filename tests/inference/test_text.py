@@ -15,7 +15,6 @@ from keras_gmlp.inference.card_update import copy_archive
 from keras_gmlp.inference.text import TextModel, from_keras
 from keras_gmlp.tasks.masked_lm import MASKS
 from keras_gmlp.tasks.registry import TEXT_TASKS
-from keras_gmlp.tasks.text_model import NoMaskError
 from keras_gmlp.weights.loading import load
 
 FRANCE = "Paris is the [MASK] of France."
@@ -140,6 +139,7 @@ def test_mistakes(folder):
     for use, given, reason in (
         (masked.fill_mask, [f"{LINES[0] * 5} [MASK]"], "first 46 tokens"),
         (masked.fill_mask, ["\udcff [MASK]"], "UTF-8"),
+        (masked.fill_mask, ["Paris is [mask]."], "no .MASK."),
         (masked.classify, ["a"], "a masked language model"),
         (classifier.classify, [" \n"], "the text is empty"),
         (classifier.classify, ["a", None, 0], "at least 1"),
@@ -147,8 +147,6 @@ def test_mistakes(folder):
     ):
         with refused(reason):
             use(*given)
-    with refused("MASK", kind=NoMaskError):
-        masked.fill_mask("Paris is [mask].")
 
 
 def test_pairs_where_single_texts_are_expected(tokenizer):

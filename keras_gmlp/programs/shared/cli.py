@@ -170,14 +170,14 @@ def show_result(options, result, show=lambda result: None):
         show(result)
 
 
-def show_each(options, items, find, show, misuse=()):
+def show_each(options, items, find, show):
     """Shows what a function finds for each item, or reports why not."""
     with contextlib.suppress(BrokenPipeError):  # stops quietly when the reader, such as head, ends
         for item in items:
             try:
                 found = find(item)
             except (ValueError, MemoryError) as error:
-                fail(options, error, 2 if isinstance(error, misuse) else 1)
+                fail(options, error)
             else:
                 show(item, found)
 
