@@ -1,7 +1,6 @@
 """Classifies images or texts: prints the most probable classes, or all labels that apply."""
 
 import functools
-import json
 import os
 
 from keras_gmlp.programs.shared import cli
@@ -39,9 +38,10 @@ examples:
   apps/classify.py "He left." --pair "He went away." --model runs/gmlp_nano-mrpc
 
 A model that was trained on several labels per image prints those that reach their thresholds;
---json prints the probability of each label and whether it applies. --top is for other models.
+--json says of each label whether it applies. --top is for other models.
 A model that was trained on pairs of texts takes the second text from --pair, or after a tab in a
-line of a file. JSON of a text has the keys label and score, and known of a calibrated model.
+line of a file. JSON has a label and its score, a probability, for each class, and of a calibrated
+model whether the input is known.
 
 exit codes: 0 all classified, 1 an input or the model could not be read, 2 wrong usage,
 130 stopped with Ctrl-C
@@ -69,7 +69,7 @@ def classify_images(options, model):
         options,
         list_images(options),
         lambda path: model.answer(path, top),
-        lambda path, answer: show(path, answer, model, options.json),
+        lambda path, rows: show({"file": str(path)}, rows, options.json and model.labels),
     )
 
 
@@ -84,29 +84,6 @@ def list_images(options):
             cli.fail(options, error)
 
 
-def show(path, answer, classifier, as_json):
-    rows, thresholds = [], classifier.thresholds
-    for index, (name, probability) in zip(answer.classes, answer.predictions, strict=True):
-        row = {"label": classifier.labels[index] if as_json else name}
-        row["probability"] = round(probability, 6)
-        if thresholds is not None:
-            row["applies"] = probability >= thresholds[index]
-        rows.append(row)
-    if as_json:
-        known = {} if answer.known is None else {"known": answer.known}
-        print(json.dumps({"file": str(path), "predictions": rows, **known}), flush=True)
-        return
-    print(printable(path))
-    if answer.known is False:
-        print(f"  {UNKNOWN}")
-        return
-    shown = [(row["label"], row["probability"]) for row in rows if row.get("applies", True)]
-    if shown:
-        cli.print_bars(*zip(*shown, strict=True))
-    else:
-        print("  no label")
-
-
 def classify_texts(options, model):
     if files := [each for each in options.inputs if os.path.isfile(each)]:
         raise cli.UsageError(
@@ -115,27 +92,33 @@ def classify_texts(options, model):
 
     def pair_up(text):
         if options.pair is None and model.pairs and "\t" in text:
-            return text.split("\t", 1)
-        return text, options.pair
+            return dict(zip(("text", "pair"), text.split("\t", 1), strict=True))
+        return {"text": text} | ({} if options.pair is None else {"pair": options.pair})
 
     cli.show_each(
         options,
         map(pair_up, texts.read_texts(options, options.inputs)),
-        lambda pair: model.classify(*pair, options.top),
-        lambda pair, found: show_text(*pair, found, options.json and model.labels),
+        lambda sample: model.classify(**sample, top=options.top),
+        lambda sample, rows: show(sample, rows, options.json and model.labels),
     )
 
 
-def show_text(text, pair, found, labels):
-    if labels:  # as JSON, with the names of labels.txt
-        for row in found:
+def show(sample, rows, labels):
+    """Prints the classes of an image or a text; as JSON, with the names in `labels`."""
+    if labels:
+        for row in rows:
             row["label"] = labels[row.pop("index")]
-        second = {} if pair is None else {"pair": pair}
-        texts.print_json(text=text, **second, predictions=texts.rounded(found))
+        texts.print_json(**sample, predictions=texts.rounded(rows))
         return
-    texts.print_text(text, pair)
-    if found[0].get("known", True):
-        cli.print_bars([entry["label"] for entry in found], [entry["score"] for entry in found])
+    if "file" in sample:
+        print(printable(sample["file"]))
+    else:
+        texts.print_text(*sample.values())
+    applying = [row for row in rows if row.get("applies", True)]
+    if not applying:
+        print("  no label")
+    elif rows[0].get("known", True):
+        cli.print_bars([row["label"] for row in applying], [row["score"] for row in applying])
     else:
         print(f"  {UNKNOWN}")
 

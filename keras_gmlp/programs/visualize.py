@@ -140,16 +140,16 @@ def choose_classes(options, classifier, image):
     """Returns the indices of the classes to explain, and a caption for each."""
     from keras_gmlp.utils.errors import require_one_of
 
-    answer = classifier.answer(image, len(classifier.labels))
-    found = dict(zip(answer.classes, answer.predictions, strict=True))
+    rows = classifier.answer(image, len(classifier.labels))
     if options.label is not None:
         require_one_of("--class", options.label, classifier.labels)
-        classes = [classifier.labels.index(options.label)]
-    elif options.top is None and (least := classifier.thresholds) is not None:
-        classes = [i for i in found if found[i][1] >= least[i]] or answer.classes[:1]
+        rows = [row for row in rows if row["index"] == classifier.labels.index(options.label)]
+    elif options.top is None and classifier.thresholds is not None:
+        rows = [row for row in rows if row["applies"]] or rows[:1]
     else:
-        classes = answer.classes[: options.top or 1]
-    return classes, [f"{name} {100 * share:.0f} %" for name, share in map(found.get, classes)]
+        rows = rows[: options.top or 1]
+    captions = [f"{row['label']} {100 * row['score']:.0f} %" for row in rows]
+    return [row["index"] for row in rows], captions
 
 
 def load_test_images(name, directory, classifier):

@@ -8,7 +8,7 @@ import numpy as np
 
 from keras_gmlp.data.images.read_image import check_preparation, is_many, read_image, read_views
 from keras_gmlp.models.saved import require_numbers
-from keras_gmlp.tasks.confidence import TEMPERATURE, THRESHOLD, Answer, Confidence, read_confidence
+from keras_gmlp.tasks.confidence import TEMPERATURE, THRESHOLD, Confidence, read_confidence
 from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.utils.errors import check_top, first_line
 from keras_gmlp.utils.labels import show_labels
@@ -85,12 +85,18 @@ class Classifier:
         """
         if is_many(image):
             return [self.classify(one, top) for one in image]
-        return self.answer(image, top).predictions
+        return [(row["label"], row["score"]) for row in self.answer(image, top)]
 
     def answer(self, image, top=5):
-        """Returns the `Answer` for an image: its most probable classes, and if it is known.
+        """Returns the most probable classes of an image, and if it is known.
 
-        Arguments and errors are those of `classify`; several images give a list.
+        Arguments and errors are those of `classify`; several images give a list of results.
+
+        Returns:
+            A list of dicts, the most probable class first: `label`, with spaces for underscores,
+            `score`, its probability, and `index`, its place in `labels`; of a model that was
+            calibrated to reject images also `known`, whether it takes the image for one of its
+            classes, and of a model with `thresholds` `applies`, whether the label reaches its own.
         """
         check_top(top)
         if is_many(image):
@@ -98,12 +104,16 @@ class Classifier:
         views = read_views(image, self.image_shape, self.parts, **self.preparation)
         logits = self.logits(views).mean(0)
         require_numbers(logits, self.path)
-        known = self.confidence.is_known(logits) if self.thresholds is None else None
-        probabilities = self.probabilities(logits)
-        order = np.argsort(-logits, kind="stable")[:top]
-        names = show_labels(self.labels)
-        predictions = [(names[i], float(probabilities[i])) for i in order]
-        return Answer(predictions, None if known is None else bool(known), order.tolist())
+        scores, names = self.probabilities(logits).tolist(), show_labels(self.labels)
+        order = np.argsort(-logits, kind="stable")[:top].tolist()
+        rows = [{"label": names[i], "score": scores[i], "index": i} for i in order]
+        known = self.confidence.is_known(logits)
+        for row in rows:
+            if self.thresholds is not None:
+                row["applies"] = row["score"] >= self.thresholds[row["index"]]
+            elif known is not None:
+                row["known"] = bool(known)
+        return rows
 
     def probabilities(self, logits):
         """Returns the probabilities of logits `(..., classes)`, an array of the same shape.
@@ -131,9 +141,8 @@ class Classifier:
             raise ValueError(f"{self.path}: gives one label for each image; use classify.")
         if is_many(image):
             return [self.find_labels(one) for one in image]
-        answer = self.answer(image, len(self.labels))
-        pairs = zip(answer.classes, answer.predictions, strict=True)
-        return [pair for index, pair in pairs if pair[1] >= self.thresholds[index]]
+        rows = self.answer(image, len(self.labels))
+        return [(row["label"], row["score"]) for row in rows if row["applies"]]
 
 
 def make_classifier(opened, task="image_classification"):

@@ -82,15 +82,6 @@ class Confidence:
         return energies(logits, self.temperature) <= self.energy_threshold
 
 
-@dataclasses.dataclass(frozen=True)
-class Answer:
-    """What a model answers for an image."""
-
-    predictions: list[tuple[str, float]]  # of labels and probabilities, the most probable first
-    known: bool | None = None  # whether it shows one of the classes; `None` if not calibrated
-    classes: list[int] = ()  # the index of each label
-
-
 def read_confidence(card):
     """Returns the `Confidence` in a card."""
     if card.get("output") == "probabilities":

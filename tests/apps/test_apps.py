@@ -4,7 +4,6 @@ import json
 import shutil
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from load_app import ROOT, load_app
 from PIL import Image
 
 import keras_gmlp
-from keras_gmlp.tasks.confidence import Answer
 from keras_gmlp.utils import sources
 from keras_gmlp.weights import pretrained
 
@@ -86,9 +84,8 @@ def test_classify_prints_bars_and_json_and_continues_after_bad_files(run, pictur
 
 
 def test_classify_escapes_names_that_could_change_the_terminal(capsys):
-    model = SimpleNamespace(labels=("cat\x1b[2J", "a_dog"), thresholds=None)
-    answer = Answer([("cat\x1b[2J", 0.75), ("a dog", 0.25)], None, [0, 1])
-    load_app("classify").show("gpj.\u202etac\n", answer, model, False)
+    rows = [{"label": "cat\x1b[2J", "score": 0.75}, {"label": "a dog", "score": 0.25}]
+    load_app("classify").show({"file": "gpj.\u202etac\n"}, rows, None)
     name, first, second = capsys.readouterr().out.splitlines()
     assert name == r"gpj.\u202etac\n"
     assert first.startswith(r"  cat\x1b[2J  75.0 % ")

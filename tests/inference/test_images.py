@@ -95,7 +95,8 @@ def test_one_image_or_many_of_every_source(run, tmp_path, name):
         assert classifier.classify(sources, top=2) == [expected] * 5
     assert classifier.classify(pixels, top=2) == expected
     assert classifier.classify(pixels[None], top=2) == [expected]
-    assert [answer.predictions for answer in classifier.answer((path,), 2)] == [expected]
+    (rows,) = classifier.answer((path,), 2)
+    assert [(row["label"], row["score"]) for row in rows] == expected
     assert classifier.classify([]) == []
     assert classifier.logits(np.zeros((0, 8, 8, 3), "uint8")).shape == (0, len(LABELS))
     assert classifier.classify(path, top=np.int64(2)) == expected

@@ -49,7 +49,8 @@ def rounded(result):
 
 
 def print_json(**entries):
-    print(json.dumps(entries, ensure_ascii=False), flush=True)
+    # The names of files may hold what is not UTF-8.
+    print(json.dumps(entries, ensure_ascii="file" in entries), flush=True)
 
 
 def print_text(*texts):
