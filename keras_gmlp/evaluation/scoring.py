@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from keras_gmlp.data.text.labelled_texts import TextSource
-from keras_gmlp.evaluation.label_scores import LabelPredictions, LabelScorer
+from keras_gmlp.evaluation.label_scores import LabelScorer
 from keras_gmlp.evaluation.labelled import LabelledImages
 from keras_gmlp.models.saved import require_numbers
 from keras_gmlp.tasks.registry import find_task
@@ -93,10 +93,10 @@ def _score_images(models, images):
     rows, single = images.label_rows, [m.path for m in models if m.thresholds is None]
     several = len(single) < len(models)
     if single and (several or rows is not None):
-        reason = "the images have several. Evaluate it on images of one label each."
-        if rows is None:
-            reason = "another model gives several. Evaluate them one by one."
-        raise ValueError(f"{printable(single[0])}: gives one label for an image, but {reason}")
+        raise ValueError(
+            f"{printable(single[0])}: gives one label for an image, but the images or another "
+            "model have several."
+        )
     known, found = match_classes(models, images.labels, images.name), []
     for model in models:
         if several:
@@ -182,9 +182,7 @@ def write_report(directory, report, result):
     if is_text:
         return
     wrong, total = np.count_nonzero(~result.correct), len(result.names)
-    title = f"most confident mistakes ({wrong:,} of {total:,} images)"
-    if isinstance(result, LabelPredictions):
-        title = f"largest errors of a label ({wrong:,} of {total:,} images are wrong)"
+    title = f"most confident mistakes ({wrong:,} of {total:,} images are wrong)"
     predictions = [result.describe(index) for index, _ in result.errors]
     pixels = [image for _, image in result.errors]
     plots.draw_gallery(pixels, predictions, directory / "errors.png", title)

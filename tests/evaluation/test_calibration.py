@@ -183,7 +183,7 @@ def test_what_cannot_be_calibrated_is_refused_before_a_change(run, photos, tmp_p
     recipe = json.loads((run / "recipe.json").read_text())
     (run / "recipe.json").write_text(json.dumps({**recipe, "validation": None}))
     before = (run / "model.keras").read_bytes()
-    assert "--validation" in calibrate(run)[1]
+    assert "validation images" in calibrate(run)[1]
     for name in LABELS:
         shutil.copytree(photos / name, tmp_path / "new" / f"not {name}")
     assert "none of its classes" in calibrate(run, "--data", tmp_path / "new")[1]
