@@ -41,10 +41,11 @@ def shift(axes, box, point):
     return (box.y0 + box.y1) / 2 - axes.transData.transform(point)[1]
 
 
-def test_names_of_equal_models_do_not_overlap(draw):
+def test_names_of_equal_models_do_not_overlap_and_the_best_are_joined(draw):
     series = {name: [(1, 50, 50, 50)] for name in ("first", "second", "third")}
     series["elsewhere"] = [(8, 50, 50, 50)]
-    (axes,) = draw(("parameters", "accuracy", series), front=True)
+    sizes = {"a": [(1, 50, 50, 50)], "b": [(3, 70, 68, 72)], "c": [(4, 60, 60, 60)]}
+    axes, size = draw(("ms", "accuracy", series), ("MB", "accuracy", sizes), front=True)
     boxes = boxes_of(axes)
     assert list(boxes) == ["first 50.0", "second 50.0", "third 50.0", "elsewhere 50.0"]
     assert overlapping(boxes) == []
@@ -52,16 +53,9 @@ def test_names_of_equal_models_do_not_overlap(draw):
     # The group keeps its middle at the points, and a name with room stays level with its own.
     assert shift(axes, boxes["second 50.0"], (1, 50)) == pytest.approx(0, abs=1)
     assert shift(axes, boxes["elsewhere 50.0"], (8, 50)) == pytest.approx(0, abs=1)
-
-
-def test_points_with_the_front(draw):
-    sizes = {"a": [(1, 50, 50, 50)], "b": [(3, 70, 68, 72)], "c": [(4, 60, 60, 60)]}
-    times = {"a": [(2, 50, 50, 50)], "b": [(5, 70, 68, 72)]}
-    size, time = draw(("MB", "accuracy", sizes), ("ms", "accuracy", times), front=True)
     assert size.get_xlabel() == "MB"
-    for axes, expected in ((size, [1, 3]), (time, [2, 5])):
-        (front,) = [line for line in axes.lines if line.get_linestyle() == "--"]
-        assert list(front.get_xdata()) == expected
+    (front,) = [line for line in size.lines if line.get_linestyle() == "--"]
+    assert list(front.get_xdata()) == [1, 3]
 
 
 def test_lines_show_mean_and_range(draw):

@@ -57,8 +57,9 @@ def test_plan_has_each_combination_once_whole_set_first(tmp_path):
 
 
 def test_table_and_charts(runs, tmp_path):
-    for _ in range(2):
-        _, paths = write_report(runs, tmp_path, "apps/compare.py a b", COSTS)
+    (tmp_path / "epochs.png").touch()  # of an earlier report
+    _, paths = write_report(runs, tmp_path, "apps/compare.py a b", COSTS)
+    assert not (tmp_path / "epochs.png").exists()
     names = ["results.csv", "results.md", "costs.png", "fractions.png"]
     assert [path.name for path in paths] == names
     rows = read_table(tmp_path / "results.csv")

@@ -30,28 +30,22 @@ def introduce(run):
     else:
         print(f"data   {data.name}, {data.train.summary()}")
         print(f"words  {data.tokenizer.size:,}, from {settings.prepared}/tokenizer.json")
-    print(f"in     {run.recipe.precision}, {advise_backend(run.recipe.precision)}")
+    print(f"in     {run.recipe.precision}, {name_backend(run.recipe.precision)}")
     print(f"to     {settings.out}")
 
 
-def advise_backend(precision):
-    """Returns the backend, and on a CPU the names of installed ones that usually are faster."""
+def name_backend(precision):
+    """Returns the backend, and on a CPU the name of an installed one that usually is faster."""
     import keras
 
-    from keras_gmlp.utils.environment import accelerators, installed_versions
+    from keras_gmlp.utils.environment import accelerators, is_installed
 
     backend = keras.backend.backend()
-    if accelerators():
-        return f"on {backend}"
     # docs/results/speed.md, "Next to timm". In float32 TensorFlow is as fast as PyTorch.
-    better = {"jax": ("torch", "tensorflow"), "tensorflow": ("torch",), "torch": ()}[backend]
-    if precision == "float32" and backend == "tensorflow":
-        better = ()
-    packages = {"torch": ("torch",), "tensorflow": ("tensorflow-cpu", "tensorflow")}
-    faster = [name for name in better if installed_versions(packages[name])]
-    if not faster:
+    slower = backend == "jax" or (backend == "tensorflow" and precision != "float32")
+    if accelerators() or not slower or not is_installed("torch"):
         return f"on {backend}"
-    return f"on {backend}; on a CPU --backend {' or '.join(faster)} usually trains faster"
+    return f"on {backend}; on a CPU --backend torch usually trains faster"
 
 
 def warn_of_data(run):
@@ -112,16 +106,14 @@ def report(options, results, directory):
     print(f"{', '.join(scores)} {trained}{best}{seconds}")
     if metrics.get("test_predicted_classes") == 1:
         print("It predicts only one class. Try another --seed or --learning-rate.")
-    exports = metrics.get("exports", {})
-    for name, export in exports.items():
-        if "latency_ms" in export:  # not of all formats
-            score = next(name for name in SCORES if name in export)
-            print(
-                f"{name}: {score.replace('_', ' ')} {show_score(score, export[score])}, "
-                f"{export['megabytes']} MB, {export['latency_ms']} ms per image on one thread"
-            )
-    exported = f", {directory}/model.tflite" if "tflite" in exports else ""
-    print(f"model   {directory}/model.keras{exported}")
+    print(f"model   {directory}/model.keras")
+    if export := metrics.get("exports", {}).get("tflite"):
+        score = next(name for name in SCORES if name in export)
+        print(
+            f"export  {directory}/model.tflite, {score.replace('_', ' ')} "
+            f"{show_score(score, export[score])}, {export['megabytes']} MB, "
+            f"{export['latency_ms']} ms per image on one thread"
+        )
     if metrics["epochs"]:
         print(f"curves  {directory}/curves.png")
 
