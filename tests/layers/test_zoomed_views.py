@@ -64,9 +64,3 @@ def test_features_are_the_mean_over_views(tmp_path):
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras", compile=False)
     np.testing.assert_array_equal(to_numpy(loaded(images)), to_numpy(model(images)))
-
-
-@pytest.mark.once
-def test_models_without_pooled_tokens():
-    with pytest.raises(ValueError, match="zooms require include_top=True and a model without a"):
-        keras_gmlp.gMLP(input_shape=(16, 16, 3), zooms=ZOOMS, class_token=True, **TINY)

@@ -149,6 +149,7 @@ def test_rates_reach_every_block_and_stochastic_depth_grows_linearly():
 
 
 REFUSALS = [
+    ("gmlp", {"zooms": (1, 0.5), "class_token": True}, "zooms"),
     ("vit", {"num_heads": 3}, "num_heads"),
     ("eamlp", {"num_heads": 3}, "num_heads"),
     ("gmlp", {"patch_size": 3}, "patches of 3x3"),

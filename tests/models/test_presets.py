@@ -5,9 +5,9 @@ import pytest
 from check_layer import to_numpy
 
 import keras_gmlp
-from keras_gmlp import build, list_presets
+from keras_gmlp import build
 from keras_gmlp.inference.opening import open_keras
-from keras_gmlp.models.presets import IMAGE_PRESETS, TEXT_PRESETS
+from keras_gmlp.models.presets import IMAGE_PRESETS
 from keras_gmlp.tasks.classifier import make_classifier
 
 PARAMETERS = {
@@ -36,12 +36,6 @@ PARAMETERS = {
     "deit_s16_distilled_224": 22_436_432,
     "deit_b16_distilled_224": 87_338_192,
 }
-
-
-def test_one_table_for_images_and_texts():
-    assert [*IMAGE_PRESETS, *TEXT_PRESETS] == list_presets()
-    assert list_presets("bert_n*") == ["bert_nano", "bert_no_attention_small"]
-    assert keras_gmlp.text.PRESETS is TEXT_PRESETS
 
 
 def test_one_door_for_images_and_texts():
