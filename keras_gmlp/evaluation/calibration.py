@@ -134,14 +134,15 @@ def _read_texts(model, run, data, split):
     source, own = run.texts(data, split)
     _refuse_trained(source.name, own, split)
     if own and split in (None, "validation"):
-        settings = run.settings
-        if not (settings.get("hold_out") or settings.get("validation")):
+        marked = "validation" in (source.roles or ())
+        validation = marked or run.settings.get("validation")
+        if not (validation or run.settings.get("hold_out")):
             raise ValueError(
                 f"{run.path}: held no texts out; give others with --data FILE, --split test, or "
                 "train it again with --validation 0.1."
             )
         # Held-out texts replace the test texts.
-        split = "validation" if settings.get("validation") else "test"
+        split = "validation" if validation else "test"
     samples, chosen = task.load_samples([model], source, split)
     texts, logits, scorer, _ = task.read_logits(model, samples)
     described = {"data": source.name, "split": chosen["split"], "texts": len(texts)}
