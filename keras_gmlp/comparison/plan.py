@@ -207,10 +207,9 @@ def read_plan(path):
         ValueError: If the file is damaged or no such list, or settings cannot work. One line.
     """
     entries = parse_json(Path(path).read_bytes(), path)
-    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+    are_runs = isinstance(entries, list) and all(isinstance(entry, dict) for entry in entries)
+    if not are_runs or not entries:
         raise ValueError(f"{path}: expected a list of objects, one for each run.")
-    if not entries:
-        raise ValueError(f"{path}: an empty list; expected at least one run.")
     runs = []
     for number, entry in enumerate(entries, 1):
         try:

@@ -37,21 +37,15 @@ def choose_pipeline(recipe, data, directory=None):
         # The other pipeline rounds in other places.
         run = Run(directory)
         chosen, complete = run.recipe.get("pipeline", "host"), run.complete
+    possible = backend == "jax" and recipe.task.fits_device(data)
     if chosen == "auto":
-        can = backend == "jax" and recipe.task.fits_device(data)
-        return "device" if can and (accelerators() or find_process()[1] > 1) else "host"
-    if chosen == "device" and not complete:
-        if backend != "jax":
-            raise ValueError(
-                f"pipeline='device' requires the JAX backend; received {backend}. Set "
-                "KERAS_BACKEND=jax (--backend jax), or choose pipeline='host' (--set "
-                "pipeline=host; a run that has begun also requires --restart)."
-            )
-        if not recipe.task.fits_device(data):
-            raise ValueError(
-                "pipeline='device' requires a task with a form for devices, and data that fit in "
-                "memory. Choose pipeline='host'."
-            )
+        return "device" if possible and (accelerators() or find_process()[1] > 1) else "host"
+    if chosen == "device" and not possible and not complete:
+        raise ValueError(
+            "pipeline='device' requires JAX, a task with a form for devices, and data that fit in "
+            f"memory; the backend is {backend}. Set KERAS_BACKEND=jax (--backend jax), or choose "
+            "pipeline='host' (--set pipeline=host; a run that has begun also requires --restart)."
+        )
     return chosen
 
 

@@ -190,7 +190,7 @@ def test_bad_file_of_runs_is_one_line(tmp_path, app):
     for text, reason in (
         ("[", "damaged or not JSON"),
         ("{}", "list"),
-        ("[]", "empty list"),
+        ("[]", "list"),
         ('[{"recipe": "slow"}]', "run 1: .*slow"),
         ('[{"set_model": ["depth"]}]', "set_model"),
         ('[{"modl": "a"}]', r"run 1: .*'modl'"),
