@@ -1,15 +1,23 @@
-"""Plots of predictions: confusion, mistakes, gallery, reliability."""
+"""Plots of predictions: confusion, errors, reliability."""
 
 import numpy as np
 
 from keras_gmlp.evaluation.label_scores import LabelPredictions
-from keras_gmlp.tasks.confidence import Confidence
 from keras_gmlp.tasks.scores import bin_probabilities, calibration_error
 from keras_gmlp.utils import plotting
 
 
-def draw_predictions(result, directory, samples="images"):
-    """Draws reliability.png and, of one label each, confusion.png into a folder."""
+def draw_predictions(result, directory, samples):
+    """Draws reliability.png, of images errors.png, and of one label each confusion.png."""
+    if result.errors is not None:
+        described = [(image, *result.describe(index)) for index, image in result.errors]
+        pictures = [
+            (image, f"{true}\n→ {guess} {100 * share:.0f} %")
+            for image, true, guess, share in described
+        ]
+        wrong, total = np.count_nonzero(~result.correct), len(result.names)
+        title = f"most confident mistakes ({wrong:,} of {total:,} images are wrong)"
+        plotting.draw_pictures(pictures, directory / "errors.png", title)
     path = directory / "reliability.png"
     if isinstance(result, LabelPredictions):
         values = map(np.ravel, (result.probabilities, result.truth))
@@ -44,23 +52,6 @@ def draw_confusion(labels, predictions, names, path, samples="images"):
     axes.set_title(f"{len(labels):,} {samples}, {accuracy:.2f} % correct", fontsize=10)
     figure.colorbar(shown, ax=axes, label="% of the class", shrink=0.8)
     plotting.save(figure, path)
-
-
-def draw_mistakes(images, labels, logits, names, path, count=24):
-    """Draws the misclassified images with the highest confidence."""
-    confidence = Confidence().probabilities(logits).max(axis=-1)
-    predicted = logits.argmax(axis=-1)
-    wrong = np.flatnonzero(predicted != labels)
-    worst = wrong[np.argsort(-confidence[wrong], kind="stable")][:count]
-    predictions = [(names[labels[i]], names[predicted[i]], confidence[i]) for i in worst]
-    title = f"most confident mistakes ({len(wrong):,} of {len(labels):,} images)"
-    draw_gallery(images[worst], predictions, path, title)
-
-
-def draw_gallery(images, predictions, path, title):
-    """Draws images in rows of eight, with their true and predicted classes."""
-    texts = [f"{true}\n→ {guess} {100 * share:.0f} %" for true, guess, share in predictions]
-    plotting.draw_pictures(list(zip(images, texts, strict=True)), path, title)
 
 
 def draw_reliability(

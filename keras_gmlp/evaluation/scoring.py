@@ -179,10 +179,3 @@ def write_report(directory, report, result):
     is_text = result.errors is None
     write_table(directory / "predictions.csv", result.table("text" if is_text else "path"))
     plots.draw_predictions(result, directory, "texts" if is_text else "images")
-    if is_text:
-        return
-    wrong, total = np.count_nonzero(~result.correct), len(result.names)
-    title = f"most confident mistakes ({wrong:,} of {total:,} images are wrong)"
-    predictions = [result.describe(index) for index, _ in result.errors]
-    pixels = [image for _, image in result.errors]
-    plots.draw_gallery(pixels, predictions, directory / "errors.png", title)

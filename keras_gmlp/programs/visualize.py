@@ -1,4 +1,4 @@
-"""Draws what a trained model has learned: filters, attention, class maps, confusion, mistakes."""
+"""Draws what a trained model has learned: filters, attention, class maps."""
 
 import functools
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from keras_gmlp.programs.shared import cli
 from keras_gmlp.programs.shared.messages import print_error
 
-PICTURES = ("filters", "attention", "explain", "confusion", "mistakes")
+PICTURES = ("filters", "attention", "explain")
 SENTENCE = "The cat that the dogs chased was found in the old house by the river."
 
 USAGE = """\
@@ -29,8 +29,6 @@ pictures:
   attention   where the blocks of an aMLP or a ViT look in an image
   explain     which parts of an image speak for the predicted class, and which against it; for
               a model of several labels each label that applies
-  confusion   which classes the model confuses, over the test images
-  mistakes    the misclassified test images with the highest confidence
 of a text model:
   filters     the weight that each gate gives to a token by its distance (gMLP, aMLP)
   attention   what the blocks of an aMLP or a BERT look at in a text
@@ -77,25 +75,19 @@ def run(options):
 def list_pictures(options, path):
     """Returns functions that draw the pictures of an image model to a path, by name."""
     from keras_gmlp.analysis import plots
-    from keras_gmlp.evaluation.plots import draw_confusion, draw_mistakes
+    from keras_gmlp.data.run_folder import Run
     from keras_gmlp.weights.loading import load
 
     classifier = load(path)
     model = classifier.model
 
     @functools.cache
-    def load_tested():
-        dataset = load_test_images(options.data, path.parent, classifier)
-        return dataset, *dataset.test.arrays()
-
-    @functools.cache
-    def compute_logits():
-        return model.predict(load_tested()[1], batch_size=250, verbose=0)
-
     def choose_image():
         if options.image:
             return classifier.read(options.image), Path(options.image).name
-        dataset, images, labels = load_tested()
+        fit = classifier.preparation.get("fit", "crop")
+        dataset = Run(path.parent).load_images(classifier.image_shape, options.data, fit)
+        images, labels = dataset.test.take(slice(1)).arrays()
         named = f": {dataset.labels[labels[0]]}" if dataset.label_sets is None else ""
         return images[0], f"test image{named}"
 
@@ -111,16 +103,7 @@ def list_pictures(options, path):
         classes = choose_classes(options, classifier, options.image or image)
         plots.draw_class_maps(model, image, *classes, path, title)
 
-    def confusion(path):
-        dataset, _, labels = load_tested()
-        draw_confusion(labels, compute_logits().argmax(-1), dataset.labels, path)
-
-    def mistakes(path):
-        dataset, images, labels = load_tested()
-        draw_mistakes(images, labels, compute_logits(), dataset.labels, path)
-
-    single = (confusion, mistakes) if classifier.thresholds is None else ()
-    return {picture.__name__: picture for picture in (filters, attention, explain, *single)}
+    return {"filters": filters, "attention": attention, "explain": explain}
 
 
 def list_text_pictures(options, path):
@@ -150,20 +133,6 @@ def choose_classes(options, classifier, image):
         rows = rows[: options.top or 1]
     captions = [f"{row['label']} {100 * row['score']:.0f} %" for row in rows]
     return [row["index"] for row in rows], captions
-
-
-def load_test_images(name, directory, classifier):
-    """Returns the data whose test images are drawn, those of the run or others by name."""
-    from keras_gmlp.data.images.label_sets import refuse_several
-    from keras_gmlp.data.run_folder import Run
-
-    fit = classifier.preparation.get("fit", "crop")
-    dataset = Run(directory).load_images(classifier.image_shape, name, fit)
-    if classifier.thresholds is None:
-        refuse_several(dataset.name, dataset.label_sets)
-    if tuple(dataset.labels) != tuple(classifier.labels):
-        raise ValueError(f"{directory}: the model's classes differ from those of {dataset.name}.")
-    return dataset
 
 
 def check(options):

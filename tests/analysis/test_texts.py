@@ -77,5 +77,5 @@ def test_program_draws_a_text_model(tmp_path, app):
     code, out, notes = app("visualize", tmp_path)
     assert (code, out) == (0, f"{tmp_path / 'pictures' / 'filters.png'}\n")
     assert "skipped attention" in notes
-    code, _, error = app("visualize", tmp_path, "--only", "confusion")
+    code, _, error = app("visualize", tmp_path, "--only", "explain")
     assert (code, "filters and attention" in error) == (1, True)

@@ -12,7 +12,7 @@ from random_models import pixels
 from keras_gmlp import FeedForwardOnly, MLPMixer, ResMLP, ResNet, ViT, aMLP, fold, gMLP
 from keras_gmlp.analysis import plots
 from keras_gmlp.analysis.tokens import attention_maps, spatial_filters
-from keras_gmlp.evaluation.plots import draw_confusion, draw_mistakes
+from keras_gmlp.evaluation.plots import draw_confusion
 from keras_gmlp.models.structure import NotApplicableError
 
 TINY = {"dim": 8, "depth": 2, "input_shape": (8, 12, 3), "patch_size": 4, "classes": 3}
@@ -129,8 +129,6 @@ def test_pictures_are_drawn(tmp_path):
         lambda: plots.draw_spatial_filters(model, path),
         lambda: plots.draw_attention(model, images[0], path, "an image"),
         lambda: draw_confusion(labels, logits.argmax(-1), list("abc"), path),
-        lambda: draw_mistakes(images, labels, logits, list("abc"), path),
-        lambda: draw_mistakes(images, logits.argmax(-1), logits, list("abc"), path),
     ):
         draw()
         with Image.open(path) as picture:
@@ -153,8 +151,7 @@ def test_app_draws_what_applies(run, app):
     code, out, notes = app("visualize", run)
     assert code == 0
     assert out.split() == [
-        str(run / "pictures" / f"{name}.png")
-        for name in ("attention", "explain", "confusion", "mistakes")
+        str(run / "pictures" / f"{name}.png") for name in ("attention", "explain")
     ]
     assert "skipped filters" in notes
 

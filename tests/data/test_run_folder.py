@@ -368,7 +368,7 @@ def test_calibration_does_not_take_training_pictures(photos, tmp_path):
     assert (result["split"], result["images"]) == ("validation", len(data.validation))
 
 
-@pytest.mark.parametrize("program", ["export", "visualize", "evaluate"])
+@pytest.mark.parametrize("program", ["export", "evaluate"])
 def test_programs_test_on_the_images_that_the_run_held_out(photos, monkeypatch, program):
     held_out = read(begin(data=photos, groups=GROUPS).test)
     model = colour_model()
@@ -381,14 +381,8 @@ def test_programs_test_on_the_images_that_the_run_held_out(photos, monkeypatch, 
             verify, "export_run", lambda place, kinds, data, *_, **__: found.append(data)
         )
         app.main([run, "--formats", "tflite"])
-    elif program == "evaluate":
+    else:
         options = app.main.parse([f"{run}/model.keras", "--data", "project/photos"])
         paths = app.choose_images(options).names
         found.append(SimpleNamespace(test=SimpleNamespace(paths=paths)))
-    else:
-        names = tuple(sorted(LABELS))
-        classifier = SimpleNamespace(
-            image_shape=(8, 8, 3), preparation={}, labels=names, thresholds=None
-        )
-        found.append(app.load_test_images(None, directory_of(run), classifier))
     assert [read(data.test) for data in found] == [held_out]

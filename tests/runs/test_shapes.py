@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-from load_app import load_app
 from PIL import Image
 
 from keras_gmlp import runs
@@ -64,8 +63,7 @@ def test_card_recipe_and_command_keep_the_fit(trained):
 def test_programs_read_the_data_with_the_fit(trained, photos):
     directory, _ = trained
     classifier = load(directory / "model.keras")
-    visualize = load_app("visualize")
-    shown, _ = visualize.load_test_images(None, directory, classifier).test.arrays()
+    shown, _ = Run(directory).load_images(classifier.image_shape, fit="pad").test.arrays()
     name, _, division = Run(directory).data(None, "validation")
     held_out = LabelledImages(name, "validation", **division)  # for calibration
     for images in (shown, next(iter(held_out.batches(classifier)))[0]):
