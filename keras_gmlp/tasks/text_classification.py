@@ -8,7 +8,7 @@ from keras_gmlp.data.text.labelled_texts import choose_texts
 from keras_gmlp.data.text.tokenizer import encode_rows
 from keras_gmlp.tasks.scores import ClassScorer, match_classes, round_score
 from keras_gmlp.tasks.task import CHECKED, require_classes
-from keras_gmlp.tasks.text_task import FINE_TUNING, TextTask, draw_places, run_in_parts
+from keras_gmlp.tasks.text_task import TextTask, draw_places, run_in_parts
 from keras_gmlp.utils.environment import require
 from keras_gmlp.utils.errors import check_top
 from keras_gmlp.utils.labels import show_labels
@@ -42,7 +42,18 @@ class TextClassification(TextTask):
 
     @classmethod
     def recipes(cls):
-        return {"finetune": {**FINE_TUNING, "task": cls()}}
+        # From a language model to a task: few epochs at a small rate, as BERT is fine-tuned.
+        recipe = {
+            "epochs": 3,
+            "batch_size": 32,
+            "learning_rate": 3e-4,
+            "warmup": 0.1,
+            "weight_decay": 0.01,
+            "ema": 0.0,
+            "precision": "mixed_bfloat16",
+            "task": cls(),
+        }
+        return {"finetune": recipe}
 
     def check_fit(self, model, data):
         super().check_fit(model, data)
@@ -70,8 +81,6 @@ class TextClassification(TextTask):
             check_top(top)
         if isinstance(text, list | tuple):
             pairs = [None] * len(text) if pair is None else pair
-            if not isinstance(pairs, list | tuple) or len(pairs) != len(text):
-                raise ValueError(f"expected a list of {len(text)} second texts, one for each text.")
             return [cls.predict(model, *both, top) for both in zip(text, pairs, strict=True)]
         if model.pairs is not None and model.pairs != (pair is not None):
             takes, fix = ("pairs of texts", "give") if model.pairs else ("single texts", "omit")

@@ -21,17 +21,6 @@ FEW = 200  # texts that show whether the tokenizer knows the language
 TESTED = 256  # texts in a batch of evaluation
 TOGETHER = 32  # texts from one state of the progress bar to the next
 
-# From a language model to a task: few epochs at a small rate, as BERT is fine-tuned.
-FINE_TUNING = {
-    "epochs": 3,
-    "batch_size": 32,
-    "learning_rate": 3e-4,
-    "warmup": 0.1,
-    "weight_decay": 0.01,
-    "ema": 0.0,
-    "precision": "mixed_bfloat16",
-}
-
 
 @dataclasses.dataclass(frozen=True)
 class TextTask(Task):

@@ -143,7 +143,7 @@ def test_mistakes(folder):
         (masked.classify, ["a"], "a masked language model"),
         (classifier.classify, [" \n"], "the text is empty"),
         (classifier.classify, ["a", None, 0], "at least 1"),
-        (classifier.classify, [["a"], "b"], "second texts"),
+        (classifier.classify, [["a", "b"], ["c"]], "shorter"),
     ):
         with refused(reason):
             use(*given)
