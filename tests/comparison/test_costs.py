@@ -1,7 +1,6 @@
 """Costs of a sweep's models; conversion and measurement are replaced."""
 
 import json
-import zipfile
 
 import pytest
 
@@ -18,35 +17,26 @@ def run(tmp_path):
     return run
 
 
-@pytest.fixture
-def measured(monkeypatch):
-    """The content of each TFLite file that is measured."""
-    contents = []
+def test_the_model_of_a_run_is_exported_once_and_measured(run, monkeypatch):
+    exported, measured = [], []
 
     def export_run(directory, formats):
-        assert formats == ["tflite"]
+        exported.append(formats)
         model = (directory / "model.keras").read_bytes()
         (directory / "model.tflite").write_bytes(b"export of " + model)
 
     monkeypatch.setattr(costs, "export_run", export_run)
     monkeypatch.setattr(costs, "count_flops", lambda path: len(path.read_text()))
-    monkeypatch.setattr(costs, "load", lambda path, threads: contents.append(path.read_bytes()))
+    monkeypatch.setattr(costs, "load", lambda path, threads: measured.append(path.read_bytes()))
     monkeypatch.setattr(
         costs, "measure_latencies", lambda models, repeats: dict.fromkeys(models, 0.0012345)
     )
-    return contents
-
-
-@pytest.mark.parametrize("folded", [False, True])
-def test_latency_is_that_of_the_model_as_it_was_trained(run, measured, folded):
     (run.directory / "model.keras").write_text("a model")
-    with zipfile.ZipFile(run.directory / "model.tflite", "w") as archive:
-        archive.writestr("card.json", json.dumps({"folded": folded}))
-        archive.writestr("labels.txt", "a")
-    own = (run.directory / "model.tflite").read_bytes()
-    assert costs.measure_costs([run]) == {"resmlp_n4_32": {"flops": 7, "latency_ms": 1.234}}
-    assert measured == [b"export of a model" if folded else own]
-    assert (run.directory / "model.tflite").read_bytes() == own
+    for _ in range(2):
+        assert costs.measure_costs([run]) == {"resmlp_n4_32": {"flops": 7, "latency_ms": 1.234}}
+    assert exported == [["tflite"]]
+    assert measured == [b"export of a model"] * 2
+    assert json.loads((run.directory / "metrics.json").read_text()) == {"flops": 7}
 
 
 def test_run_without_a_model_is_reported(run):
