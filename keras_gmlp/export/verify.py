@@ -74,7 +74,7 @@ def export_run(directory, formats=None, data=None, report=lambda text: None, *, 
         elif data is not None:
             samples, truth = task.check_samples(opened, data)
             if formats is None or "tflite_int8" in formats:
-                calibration = data.train.keep(CALIBRATION).arrays()[0]
+                calibration = data.train.take(slice(CALIBRATION)).arrays()[0]
         card = _make_card(own, run) | ({"folded": True} if folded else {})
         labels = opened.labels if is_text or opened.named else None
         options = ExportOptions(labels, card, calibration)

@@ -40,7 +40,7 @@ class Samples:
     """
 
     in_order = False  # whether reading is fast in this order only, and finds the labels
-    _kept = None  # pixels of all samples, and how many are read already
+    _kept = None  # these samples in memory
 
     def __init__(self, labels, shape, read, source=None, in_memory=False, cut=None):
         self.shape, self.in_memory = tuple(shape), in_memory
@@ -71,7 +71,8 @@ class Samples:
     def take(self, indices):
         """Returns some of the samples; `indices` are a slice, or an array in ascending order."""
         part = copy.copy(self)
-        part._places, part._kept = self._places[indices], None
+        part._places = self._places[indices]
+        part._kept = self._kept and self._kept.take(indices)
         return part
 
     def read(self, indices, windows=None):
@@ -97,26 +98,17 @@ class Samples:
         """Returns whether the pixels of all samples may stay in memory; see `MEMORY_LIMIT`."""
         return len(self) * int(np.prod(self.shape)) <= MEMORY_LIMIT
 
-    def keep(self, samples=-1):
-        """Returns the first samples and keeps their pixels, so that no image is read twice.
-
-        Args:
-            samples: Number of samples from the start; -1 for all.
-
-        Returns:
-            `Samples` in memory; of samples that do not fit, what `take` returns.
-        """
-        part = self if samples < 0 else self.take(slice(samples))
-        if self.in_memory or not part.fits_in_memory():
-            return part
-        if not self.fits_in_memory():
-            return part.keep()
-        images, done = self._kept or (np.empty((len(self), *self.shape), "uint8"), 0)
-        for found in self.take(slice(done, len(part))).stream():
-            images[done : done + len(found)] = found
-            done += len(found)
-        self._kept = images, done
-        return from_arrays(images[: len(part)], part.labels)
+    def keep(self):
+        """Returns these samples in memory, if they fit; so no image is read twice."""
+        if self.in_memory or not self.fits_in_memory():
+            return self
+        if self._kept is None:
+            images, done = np.empty((len(self), *self.shape), "uint8"), 0
+            for found in self.stream():
+                images[done : done + len(found)] = found
+                done += len(found)
+            self._kept = from_arrays(images, self.labels)
+        return self._kept
 
     def arrays(self):
         """Returns uint8 images `(samples, height, width, channels)` and their `labels`.
