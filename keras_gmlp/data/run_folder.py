@@ -54,9 +54,10 @@ class Run:
     @functools.cached_property
     def recipe(self):
         recipe = self._read("recipe.json")
-        places = recipe.get("places", {})
-        if not (isinstance(places, dict) and all(type(each) is str for each in places.values())):
-            raise ValueError(f"{self.path}/recipe.json: damaged (its places). {RESTORE}")
+        command, places = (recipe.get(name, {}) for name in ("command", "places"))
+        are_dicts = isinstance(command, dict) and isinstance(places, dict)
+        if not (are_dicts and all(isinstance(place, str) for place in places.values())):
+            raise ValueError(f"{self.path}/recipe.json: damaged (command or places). {RESTORE}")
         return recipe
 
     @functools.cached_property
@@ -90,10 +91,8 @@ class Run:
     @property
     def settings(self):
         """The `RunSettings` that the run was started with, a dict; empty if it had none."""
-        found = self.recipe.get("command", {})
-        if not isinstance(found, dict):
-            raise ValueError(f"{self.path}/recipe.json: damaged (its command). {RESTORE}")
-        return {name: value for name, value in found.items() if name != "program"}  # of older runs
+        given = self.recipe.get("command", {})
+        return {name: value for name, value in given.items() if name != "program"}  # of older runs
 
     @functools.cached_property
     def samples(self):
