@@ -96,7 +96,7 @@ def test_finetuning_example(workspace, monkeypatch, capsys):
     start.mkdir(parents=True)
     write_start(start / "model.keras")  # tiny, in place of the included model
     monkeypatch.setattr(sources, "SHIPPED", start.parent)
-    monkeypatch.setattr(choosing, "plan", lambda images: {"epochs": 1, "batch_size": 8})
+    monkeypatch.setattr(choosing, "plan_training", lambda images: {"epochs": 1, "batch_size": 8})
     write_folder(workspace / "photos")
     names = run("docs/guides/your-images.md")
     assert names["model"].output_shape == (None, 3)

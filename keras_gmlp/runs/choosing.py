@@ -2,9 +2,9 @@
 
 Images that no candidate trains on decide: the data's validation images or, without them, a share of
 the training images. Test images never decide. Each candidate trains as the run will, for the epochs
-that `plan` gives for a number of images, so the choice depends on the data and not on the machine.
-If the head is right on all images that decide, no training is tried, because it cannot show a gain.
-The run then trains from the start with the chosen settings, on all training images.
+that `plan_training` gives for a number of images: the choice depends on the data only, not on the
+machine. If the head is right on all images that decide, no training is tried, because it cannot
+show a gain. The run then trains from the start with the chosen settings, on all training images.
 """
 
 import dataclasses
@@ -31,7 +31,7 @@ MOST_IMAGES = 100_000  # of more, short candidates cost much and show little
 FIXING = {"epochs", "freeze", "patience", "optimizer", "teacher"}
 
 
-def plan(images):
+def plan_training(images):
     """Returns how long all layers train on a number of images, and in which batches."""
     return {"epochs": 8 if images <= 2_000 else 4, "batch_size": 16 if images < 300 else 32}
 
@@ -89,7 +89,7 @@ def choose(prepared, *, restart=False, report=lambda text: None, verbose="auto")
     or `None` for what was not made.
     """
     directory = prepared.settings.out
-    if not is_open(prepared):
+    if not can_choose(prepared):
         return None, None
     run_directory.refuse_other_files(directory)
     if not restart and run_directory.has_progress(directory):
@@ -105,8 +105,8 @@ def choose(prepared, *, restart=False, report=lambda text: None, verbose="auto")
     return choice, search.vectors
 
 
-def is_open(prepared):
-    """Returns whether a run leaves settings to be chosen."""
+def can_choose(prepared):
+    """Returns whether a run leaves settings open that images can choose."""
     settings, names = prepared.settings, {layer.name for layer in prepared.model.layers}
     if not (
         settings.recipe == "finetune"
@@ -182,7 +182,7 @@ class _Search:
     def _try_training(self, head, strength, rate):
         """Trains a candidate; returns its row."""
         self.report(f"training at the rate {rate:g}")
-        changes = {**plan(len(self.whole.train)), **self.settings.changes}
+        changes = {**plan_training(len(self.whole.train)), **self.settings.changes}
         changes |= {"learning_rate": rate, "fit_head": strength}
         settings = self.settings.with_changes(**changes)
         run = build(settings, self.prepared.source, self.data)

@@ -25,7 +25,7 @@ def backbone(tmp_path, monkeypatch):
     (tmp_path / "models" / name).mkdir(parents=True)
     write_start(tmp_path / "models" / name / "model.keras")
     monkeypatch.setattr(sources, "SHIPPED", tmp_path / "models")
-    monkeypatch.setattr(choosing, "plan", lambda images: {"epochs": 1, "batch_size": 8})
+    monkeypatch.setattr(choosing, "plan_training", lambda images: {"epochs": 1, "batch_size": 8})
     return name
 
 

@@ -30,7 +30,7 @@ def places(tmp_path_factory):
 @pytest.fixture(autouse=True, scope="module")
 def short():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(choosing, "plan", lambda images: {"epochs": 2, "batch_size": 8})
+        patch.setattr(choosing, "plan_training", lambda images: {"epochs": 2, "batch_size": 8})
         patch.setattr(choosing, "RATES", (1e-3,))
         patch.setattr(choosing, "choose_best", lambda rows: rows[-1])
         yield
@@ -150,7 +150,7 @@ def test_other_runs_choose_nothing(places, tmp_path):
     quick = dataclasses.replace(make_settings(places, tmp_path), recipe="quick")
     single = make_settings(places, tmp_path, write_folder(tmp_path / "single", train=1))
     for settings in (scratch, quick, single):
-        assert not choosing.is_open(runs.prepare(settings))
+        assert not choosing.can_choose(runs.prepare(settings))
 
 
 def test_no_training_is_tried_where_the_head_is_right(places, tmp_path):

@@ -22,7 +22,7 @@ def places(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch):
-    monkeypatch.setattr(choosing, "plan", lambda images: {"epochs": 1, "batch_size": 8})
+    monkeypatch.setattr(choosing, "plan_training", lambda images: {"epochs": 1, "batch_size": 8})
 
 
 def test_model_and_metrics(places, tmp_path):
