@@ -49,7 +49,7 @@ def calibrate_run(directory, data=None, split=None, reject=0.05):
             run's.
         split: `"validation"`, `"test"` or `"all"`. Defaults to the validation images, or held-out
             texts, of the run's data, and to all of other data.
-        reject: Share of the inputs of known classes that may be rejected, in [0, 1); `None` for no
+        reject: Share of the inputs of known classes that may be rejected, in [0, 1]; `None` for no
             threshold.
 
     Returns:
@@ -66,8 +66,6 @@ def calibrate_run(directory, data=None, split=None, reject=0.05):
             model, a file of the run has no card, or another process uses the folder. One line.
         ImportError: If scikit-learn or, for an `.onnx` file, onnx is not installed. One line.
     """
-    if reject is not None and not 0 <= reject < 1:
-        raise ValueError(f"reject must be in [0, 1); received {reject}.")
     require("sklearn", "calibration", "demo")
     directory, _ = find_model(directory, ("run",))
     files = find_models(directory)

@@ -54,13 +54,11 @@ def evaluate(models, data, split=None, limit=None):
         texts `task`.
 
     Raises:
-        ValueError: If there is no model, no class is known to all models, the models have several
-            tasks or only some give several labels, the data do not fit the models or cannot be
-            read, or a logit is NaN. One line.
+        ValueError: If no class is known to all models, the models have several tasks or only some
+            give several labels, the data do not fit the models or cannot be read, or a logit is
+            NaN. One line.
         ImportError: If scikit-learn is not installed, for classifiers. One line.
     """
-    if not models:
-        raise ValueError("expected at least one model; received none.")
     if not isinstance(data, LabelledImages):
         entries, results = _score_texts(models, data, split, limit)
     elif split or limit:

@@ -52,11 +52,8 @@ def add_head(classifier, path):
 
 def _read_head(path):
     """Returns the contents of a file, its weights `(classes, features)`, bias and parts."""
-    try:
-        with open(path, "rb") as file:
-            text = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise ValueError(f"{path}: cannot be read ({error.strerror}).") from None
+    with open(path, "rb") as file:
+        text = file.read(MAX_BYTES + 1)
     try:
         head = json.loads(text) if len(text) <= MAX_BYTES else {}
         weights, bias = np.array(head["weights"], "float64"), np.array(head["bias"], "float64")

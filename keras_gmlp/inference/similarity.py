@@ -69,14 +69,12 @@ def embed(model, samples, report=None):
         float32 `(samples, dim)`, or `(dim,)` of one path or text.
 
     Raises:
-        ValueError: If there is no sample, a text is empty or not a string, an image cannot be read,
-            the file has no features or the vectors are NaN. One line.
+        ValueError: If there is no sample, a text is empty, an image cannot be read, the file has no
+            features or the vectors are NaN. One line.
     """
     if isinstance(samples, str):
         return embed(model, [samples], report)[0]
     samples, run = list(samples), make_embedder(model)
-    if not samples:
-        raise ValueError("received no images or texts; expected at least one.")
     if isinstance(model, TextModel):
         samples, read, job = _encode(model, samples), lambda ids: ids, "reading texts"
     else:

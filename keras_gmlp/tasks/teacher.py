@@ -75,7 +75,8 @@ def make_taught_class(task, model):
             student = keras.Model(inputs, outputs, name=kwargs.get("name"))
             outputs = {"logits": logits}
             if task.teaching == "token":
-                outputs |= find_token_heads(student)
+                names = {"head": "head", "token": TOKEN_HEAD}
+                outputs |= {key: student.get_layer(name).output for key, name in names.items()}
             if weight:
                 # Its name begins as the head's, so that the optimizer treats both alike.
                 project = keras.layers.Dense(
@@ -106,15 +107,3 @@ def make_taught_class(task, model):
             return super().compute_metrics(x, y, y_pred["logits"], sample_weight)
 
     return TaughtModel
-
-
-def find_token_heads(model):
-    """Returns the logits of the two heads of a ViT with a distillation token, a dict."""
-    try:
-        token = model.get_layer(TOKEN_HEAD)
-    except ValueError:
-        raise ValueError(
-            f"teaching='token' requires a model with a distillation token; {model.name} has none. "
-            "Choose a DeiT such as deit_n4_32, or teaching='soft'."
-        ) from None
-    return {"head": model.get_layer("head").output, "token": token.output}

@@ -117,7 +117,7 @@ def test_program_and_what_cannot_be_calibrated(run, texts, tmp_path, app):
     assert read_card(run / "model.keras")["energy_threshold"] is None
     code, out, _ = app("calibrate", run)
     assert (code, "texts              24 of" in out) == (0, True)
-    assert app("calibrate", run, "--reject=1")[0] == 1
+    assert app("calibrate", run, "--reject=2")[0] == 1
     other = shutil.copy(texts, tmp_path / "other.csv")
     language, recipe = tmp_path / "language", run / "recipe.json"
     language.mkdir()

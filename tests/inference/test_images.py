@@ -169,7 +169,7 @@ def test_bad_models_say_what_is_wrong_in_one_line(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:You are saving a model that has not yet been built")
-def test_models_that_are_no_image_classifiers(tmp_path):
+def test_models_that_are_not_image_classifiers(tmp_path):
     shape = {"patch_size": 4, "classes": 2, "input_shape": (8, 8, 3)}
     row, dense = keras.Input((4,)), keras.layers.Dense(2)
     for model, reason in (
@@ -186,7 +186,7 @@ def test_models_that_are_no_image_classifiers(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:Statistics for quantized inputs")
-def test_integers_that_are_no_pixels(tmp_path):
+def test_integers_that_are_not_pixels(tmp_path):
     import tensorflow as tf
 
     image = keras.Input((8, 8, 3), 1)

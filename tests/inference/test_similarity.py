@@ -210,9 +210,8 @@ def test_cut_texts_are_one_warning(small_model, tokenizer):
 
 
 def test_texts_that_are_not_compared(small_model):
-    for texts, reason in ((["a gem", ""], "the text is empty"), ([], "no images or texts")):
-        with pytest.raises(ValueError, match=reason):
-            embed(small_model, texts)
+    with pytest.raises(ValueError, match="the text is empty"):
+        embed(small_model, ["a gem", ""])
     with pytest.raises(ValueError, match="no features"):
         embed(dataclasses.replace(small_model, model=None), "a gem")
 

@@ -143,7 +143,7 @@ def test_distillation_token_learns_the_teachers_classes(folder, tmp_path):
     own, token = keras.Model(deit.input, heads).predict(images, verbose=0)
     assert (token.argmax(-1) == 1).all()  # as the teacher says
     assert token[:, 1].mean() - token[:, 0].mean() > own[:, 1].mean() - own[:, 0].mean() + 0.5
-    with pytest.raises(ValueError, match="distillation token"):
+    with pytest.raises(ValueError, match="head_distillation"):
         train(tiny_model(), data, recipe, tmp_path / "gmlp", verbose=0)
 
 
