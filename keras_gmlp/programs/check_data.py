@@ -42,26 +42,22 @@ exit codes: 0 nothing found, 1 something found, or a failure, 2 wrong usage, 130
 
 
 def run(options):
-    from keras_gmlp.data.datasets import canonical_name
-    from keras_gmlp.data.images.table import is_table
+    from keras_gmlp.data.datasets import find_path, holds_files
     from keras_gmlp.inference import similarity
     from keras_gmlp.inspection.check import check_folder, write_findings
     from keras_gmlp.inspection.plots import draw_findings
-    from keras_gmlp.utils.files import atomic_write, why_missing
+    from keras_gmlp.utils.files import atomic_write
     from keras_gmlp.utils.sources import DEFAULT_BACKBONE, list_shipped
 
-    folder = Path(canonical_name(options.data))
-    if not folder.is_dir() and not is_table(folder):
-        state = "a file" if folder.exists() else why_missing(folder, "folder")
-        raise ValueError(f"{folder}: {state}; expected a folder of class folders.")
-    # None stands for colours and edges.
+    if not holds_files(options.data):
+        raise ValueError(f"{options.data}: no such folder of class folders, or table.")
     default = DEFAULT_BACKBONE if DEFAULT_BACKBONE in list_shipped() else "none"
-    model = None if (options.model or default) == "none" else options.model or default
-    embed = None
+    model, embed = options.model or default, None
+    model = None if model == "none" else model  # but colours and edges
     if model:
         classifier = cli.load_model(model, features=True, domain="images")
         embed = functools.partial(similarity.embed, classifier)
-    report = check_folder(folder, options.min_images, embed)
+    report = check_folder(find_path(options.data), options.min_images, embed)
     files = [options.out / name for name in FILES]
     with atomic_write(files[0]) as findings:  # so that there are both files or none
         write_findings(report.findings, findings)
