@@ -136,9 +136,9 @@ def give(page, event, pictures, target="body", name="given.png"):
     page.evaluate(script, [event, [as_text(picture) for picture in pictures], target, name])
 
 
-def read_problem(page):
+def read_problem(page, place="#problem"):
     """Waits for an error and returns its line."""
-    page.locator("#problem:not(:empty)").wait_for()
-    line = page.inner_text("#problem")
+    page.locator(f"{place}:not(:empty)").wait_for()
+    line = page.inner_text(place)
     assert "\n" not in line
     return line

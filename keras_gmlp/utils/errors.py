@@ -174,7 +174,7 @@ def shortened(text, width=LONGEST):
 
 
 def is_whole(value, least=1):
-    """Returns whether a value is an integer of at least `least`; a bool is none."""
+    """Returns whether a value is an integer of at least `least`; a bool is not one."""
     return isinstance(value, numbers.Integral) and not isinstance(value, bool) and value >= least
 
 

@@ -10,7 +10,7 @@ from pictures import encode
 from PIL import Image
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
-from web_page import as_text, call, give, open_page
+from web_page import as_text, call, give, open_page, read_problem
 
 from keras_gmlp.data.images.read_image import read_views
 from keras_gmlp.inference.page_head import add_head
@@ -81,13 +81,6 @@ def teach(page, pictures, count=10):
 
 def try_picture(page, file, name="picture.png"):
     page.set_input_files("#try", {"name": name, "mimeType": "image/png", "buffer": file})
-
-
-def read_problem(page):
-    page.locator("#teach-problem:not(:empty)").wait_for()
-    line = page.inner_text("#teach-problem")
-    assert "\n" not in line
-    return line
 
 
 def download(page, path):
@@ -161,7 +154,7 @@ def test_downloaded_classifier_opens_again(page, pictures, tmp_path):
     for reason, changed in wrong.items():
         give(page, "drop", [json.dumps(changed).encode()], name="mine.json")
         page.get_by_text(reason).wait_for()
-        assert read_problem(page).startswith("mine.json: ")
+        assert read_problem(page, "#teach-problem").startswith("mine.json: ")
 
 
 def test_what_is_missing_is_one_line(page, pictures):
@@ -177,7 +170,9 @@ def test_what_is_missing_is_one_line(page, pictures):
     page.click("#learn")
     page.get_by_text("b has no pictures. Add some").wait_for()  # one class only
     add(page, 1, [pictures[1][0], b"text"], "notes.txt")
-    assert read_problem(page).startswith("Left out: notes.txt: this browser cannot read it")
+    assert read_problem(page, "#teach-problem").startswith(
+        "Left out: notes.txt: this browser cannot read it"
+    )
     assert page.get_by_text("1 picture", exact=True).count() == 2
     give(page, "drop", pictures[1][:1])
     page.get_by_text("No classifier yet. Press Learn").wait_for()
@@ -246,7 +241,7 @@ def test_refused_camera_is_one_line(browser, address):
     with open_page(browser, address, script) as page:
         page.click("#tab-teach")
         page.locator(".film").first.click()
-        assert read_problem(page) == (
+        assert read_problem(page, "#teach-problem") == (
             "This page has no permission to use the camera. Allow it, or choose a file."
         )
         assert not page.is_visible("#teach-camera")
