@@ -67,9 +67,8 @@ class Parser(OneLineParser):
 
 def _add_option(place, head, described, settings):
     """Adds one option to a parser or to a group of it; see `Parser.add_options`."""
-    if (found := ARGUMENT.fullmatch(head)) is None:
-        raise ValueError(f"{head}: expected METAVAR:type=default and one of ?*+! after the name.")
-    name, metavar, kind, default, mark = found.group("name", "metavar", "type", "default", "mark")
+    parts = ("name", "metavar", "type", "default", "mark")
+    name, metavar, kind, default, mark = ARGUMENT.fullmatch(head).group(*parts)
     given = {"help": described or None}
     if metavar is None:
         given["action"] = "store_true"
