@@ -185,8 +185,16 @@ def work(tmp_path, monkeypatch):
     return work
 
 
-def test_bad_file_of_runs_is_one_line(tmp_path, app):
+def test_runs_of_a_file_are_trained_and_compared_and_a_bad_one_is_one_line(
+    tmp_path, monkeypatch, app
+):
+    replace_training(monkeypatch, STAND_IN)
     path = tmp_path / "plan.json"
+    entries = [{"out": str(tmp_path / f"a-s{seed}"), "seed": seed} for seed in (0, 2)]
+    path.write_text(json.dumps(entries))
+    code, output, error = app("compare", path, "--out", tmp_path / "out")
+    assert (code, "results.md" in output) == (0, True), error
+    assert [row["name"] for row in read_table(tmp_path / "out" / "results.csv")] == ["a-s0", "a-s2"]
     for text, reason in (
         ("[", "damaged or not JSON"),
         ("{}", "list"),
