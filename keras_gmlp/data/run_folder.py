@@ -238,32 +238,22 @@ def record_samples(data):
         return []
     path = Path(os.path.expanduser(data.name))
     splits = {name: getattr(data, name, None) for name in ("train", "validation", "test")}
-    listed = {name: _list_samples(split) for name, split in splits.items()}
+    listed = {n: getattr(s, "sources", getattr(s, "texts", ())) for n, s in splits.items()}
     known = data.name != "digits" and path.exists()
     if not known or sum(map(len, listed.values())) > MOST:
         return []
+    sets = getattr(data, "label_sets", None) or [(index,) for index in range(len(data.labels))]
+    labels = [as_plain_cell(SEVERAL.join(data.labels[i] for i in members)) for members in sets]
     rows = []
     for name, samples in listed.items():
-        labels = _name_labels(data, splits[name]) if len(samples) else ()
-        described = _describe(samples, path)
-        rows += [Sample(name, each, *row) for each, row in zip(labels, described, strict=True)]
+        indices = splits[name].labels if len(samples) else ()
+        for index, described in zip(indices, _describe(samples, path), strict=True):
+            rows.append(Sample(name, labels[index], *described))
     return rows
 
 
-def _name_labels(data, split):
-    """Returns the class names of each sample."""
-    sets = getattr(data, "label_sets", None) or [(index,) for index in range(len(data.labels))]
-    names = [as_plain_cell(SEVERAL.join(data.labels[i] for i in members)) for members in sets]
-    return [names[index] for index in split.labels]
-
-
-def _list_samples(split):
-    """Returns what a run records of a split: paths as bytes, texts, or stored pixels."""
-    return getattr(split, "sources", getattr(split, "texts", ()))
-
-
 def _list_images(name):
-    """Returns the samples of images by name, as `_list_samples` does."""
+    """Returns what a run records of images by name: paths as bytes, or stored pixels."""
     path = find_path(name)
     if holds_files(name):
         return [file for file, _ in list_images(path, "all")[1]]

@@ -1,6 +1,7 @@
 """Where a run stands, and the order of training samples that are read pass after pass."""
 
 import dataclasses
+import functools
 
 import numpy as np
 
@@ -40,21 +41,16 @@ class Passes:
                 f"the training data have {size:,} samples, fewer than a batch of {batch_size:,}; "
                 "give more data or lower batch_size."
             )
-        self._drawn = None, None
+        self.draw = functools.lru_cache(1)(self._draw)  # each step takes a part of its pass
 
-    def draw(self, number):
+    def _draw(self, number):
         """Returns the samples of each batch of a pass, `(steps, batch_size)`."""
-        known, rows = self._drawn
-        if known != number:
-            generator = make_generator(self.seed, number)
-            rows = generator.permutation(self.size)[: self.steps * self.batch_size]
-            if self.kinds is not None:
-                rows = rows[np.argsort(self.kinds[rows], kind="stable")]
-            rows = rows.reshape(self.steps, self.batch_size)
-            if self.kinds is not None:
-                rows = generator.permutation(rows)
-            self._drawn = number, rows
-        return rows
+        generator = make_generator(self.seed, number)
+        rows = generator.permutation(self.size)[: self.steps * self.batch_size]
+        if self.kinds is None:
+            return rows.reshape(self.steps, self.batch_size)
+        rows = rows[np.argsort(self.kinds[rows], kind="stable")]
+        return generator.permutation(rows.reshape(self.steps, self.batch_size))
 
     def take(self, step):
         """Returns the samples of a step, counted from the start of training."""

@@ -25,12 +25,8 @@ def load_folder(root, image_size, groups=None, fit="crop", roles=None):
     """Opens a folder of class folders, or a table, as an `ImageData` of `image_size` RGB images."""
     labels, pairs, label_sets = list_splits(root, groups, roles)
     if roles is None and not pairs["test"]:
-        reason = "no class has 5 images"
-        reason = f"groups {groups!r} finds too few groups in the paths" if groups else reason
-        raise ValueError(
-            f"{root}: {reason}, so that none is held out for testing. Add images, or divide them "
-            "into train and test."
-        )
+        reason = f"groups {groups!r} finds too few groups" if groups else "no class has 5 images"
+        raise ValueError(f"{root}: {reason}. Add images, or divide them into train and test.")
     # Shuffled once, so that the first part of the samples has all classes.
     order = np.random.default_rng(0).permutation(len(pairs["train"]))
     pairs["train"] = [pairs["train"][i] for i in order]
