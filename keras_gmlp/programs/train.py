@@ -109,8 +109,7 @@ def run(options):
 def train_runs(options, runs):
     """Trains runs one after another, and reports."""
     cli.import_tensorflow()
-    from keras_gmlp.data.run_folder import Run
-    from keras_gmlp.programs.shared.training import introduce, report, warn_of_data
+    from keras_gmlp.programs.shared.training import introduce, report
     from keras_gmlp.runs.run import train_run
     from keras_gmlp.training.devices import agree, is_main, use_devices
     from keras_gmlp.training.precision import choose_precision
@@ -124,16 +123,9 @@ def train_runs(options, runs):
             runs = [settings.with_changes(precision=precision) for settings in runs]
     keep_freed_memory()
 
-    def introduce_run(run):
-        if not options.json:
-            introduce(run)
-        new = options.restart or not Run(run.settings.out).complete
-        if new and is_main():  # looks for all processes
-            warn_of_data(run)
-
     interactive = not options.json and sys.stdout.isatty()  # shows a progress bar
     given = {
-        "introduce": introduce_run,
+        "introduce": functools.partial(introduce, options),
         "report": (lambda text: None) if options.json else functools.partial(print, flush=True),
         "verbose": 0 if options.json else 1 if interactive else 2,
         "restart": options.restart,

@@ -11,7 +11,19 @@ SCORES = {"accuracy": True, "mean_average_precision": True, "f1": True}
 SCORES |= {"matthews_correlation": False, "perplexity": False}
 
 
-def introduce(run):
+def introduce(options, run):
+    """Prints what will be trained on what, and what speaks against the data of a new run."""
+    from keras_gmlp.data.run_folder import Run
+    from keras_gmlp.training.devices import is_main
+
+    if not options.json:
+        print_run(run)
+    new = options.restart or not Run(run.settings.out).complete
+    if new and is_main():  # looks for all processes
+        warn_of_data(run)
+
+
+def print_run(run):
     """Prints what will be trained on what."""
     from keras_gmlp.utils.sources import DEFAULT_BACKBONE
 
