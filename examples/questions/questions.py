@@ -116,7 +116,7 @@ def make_windows(tokenizer, questions, length):
         part = questions[start : start + TOGETHER]
         asked = tokenizer.encode_batch([question.question for question in part], length // 4)
         pairs = [
-            (question.question[: encoding.offsets.max()], question.context)
+            (question.question[: max(end for _, end in encoding.offsets)], question.context)
             for question, encoding in zip(part, asked, strict=True)
         ]
         for number, encoding in enumerate(tokens.encode_batch(pairs), start):

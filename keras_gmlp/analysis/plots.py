@@ -111,7 +111,7 @@ def draw_distance_filters(model, path, reach=24):
 
 def draw_token_attention(model, tokenizer, text, path):
     """Draws what each block with attention looks at in a text."""
-    ids = tokenizer.encode(text).ids[:40]
+    ids = np.array(tokenizer.encode(text).ids[:40])
     maps = token_attention(model, ids)
     names = [tokenizer.tokens[i] for i in ids]
     size = 1.2 + 0.17 * len(names)

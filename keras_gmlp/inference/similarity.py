@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 
-from keras_gmlp.data.text.tokenizer import encode_rows
+from keras_gmlp.data.text.tokenizer import count_cut, encode_rows
 from keras_gmlp.inference.opening import FEATURES_SIGNATURE, open_keras
 from keras_gmlp.models.saved import require_numbers
 from keras_gmlp.tasks.text_model import TextModel
@@ -107,13 +107,12 @@ def _encode(model, texts):
     """Returns the token ids of texts `(texts, length)`; warns if some were cut."""
     if not all(map(str.strip, texts)):
         raise ValueError("the text is empty; expected at least a word.")
-    ids, cut = encode_rows(model.tokenizer, texts, model.length)
-    if cut:
+    if cut := count_cut(model.tokenizer, texts, model.length):
         model.warn(
             f"texts with more than the {model.length} tokens that the model takes: {cut:,}; the "
             "rest of them was cut."
         )
-    return ids
+    return encode_rows(model.tokenizer, texts, model.length)
 
 
 def find_similar(model, query, samples, top=15, report=None):

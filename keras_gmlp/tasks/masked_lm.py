@@ -170,7 +170,8 @@ class MaskedLM(TextTask):
             return [cls.predict(model, one, top, pieces, exclude_context) for one in text]
         tokenizer = model.tokenizer
         encoding = model.encode(text)
-        (positions,) = np.nonzero(encoding.ids == tokenizer.mask_id)
+        ids = np.array([encoding.ids], "int32")
+        positions = np.flatnonzero(ids == tokenizer.mask_id)
         wanted = text.count("[MASK]")
         if not wanted:
             raise ValueError(
@@ -185,7 +186,7 @@ class MaskedLM(TextTask):
         # Each row asks for up to MASKS places; unused ones point at [CLS].
         asked = np.zeros((-(-wanted // MASKS), MASKS), "int32")
         asked.ravel()[:wanted] = positions
-        rows = np.repeat(encoding.ids[None], len(asked), axis=0)
+        rows = np.repeat(ids, len(asked), axis=0)
         logits = model.run(token_ids=rows, mask_positions=asked)
         scores = Confidence().probabilities(logits.reshape(-1, logits.shape[-1])[:wanted])
         kept = np.ones(scores.shape[1], bool) if pieces else tokenizer.are_words.copy()

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 
 from keras_gmlp.data.text.labelled_texts import choose_texts
-from keras_gmlp.data.text.tokenizer import encode_rows
+from keras_gmlp.data.text.tokenizer import count_cut
 from keras_gmlp.tasks.scores import ClassScorer, match_classes, round_score
 from keras_gmlp.tasks.task import CHECKED, require_classes
 from keras_gmlp.tasks.text_task import TextTask, draw_places, run_in_parts
@@ -91,7 +91,7 @@ class TextClassification(TextTask):
             if not part.strip():
                 raise ValueError("the text is empty; expected at least a word.")
         encoding = model.encode(text, pair)
-        logits = model.run(token_ids=encoding.ids[None])
+        logits = model.run(token_ids=np.array([encoding.ids], "int32"))
         (scores,) = model.confidence.probabilities(logits)
         known = model.confidence.is_known(logits)
         best = np.argsort(-scores, kind="stable")[:top]
@@ -148,8 +148,9 @@ class TextClassification(TextTask):
     def read_logits(cls, model, samples):
         """Returns texts of known classes, their logits, a `ClassScorer` and how many were cut."""
         texts, scorer = cls.choose_samples(model, samples)
-        token_ids, cut = encode_rows(model.tokenizer, texts.texts, model.length)
-        logits = np.concatenate([part for _, part in run_in_parts(model, {"token_ids": token_ids})])
+        cut = count_cut(model.tokenizer, texts.texts, model.length)
+        parts = run_in_parts(model, cls.encode(model, texts.texts))
+        logits = np.concatenate([part for _, part in parts])
         return texts, logits, scorer, cut
 
 

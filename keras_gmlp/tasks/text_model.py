@@ -97,10 +97,10 @@ class TextModel:
 
     def encode(self, text, pair=None):
         """Returns the `Encoding` of a text at the model's length; warns if it was cut."""
-        encoding = self.tokenizer.encode(text, pair, self.length)
-        if encoding.cut:
+        whole = len(self.tokenizer.encode(text, pair).ids)
+        if whole > self.length:
             self.warn(
-                f"the text has {self.length + encoding.cut} tokens, the model takes {self.length}; "
-                f"the last {encoding.cut} were cut."
+                f"the text has {whole} tokens, the model takes {self.length}; the last "
+                f"{whole - self.length} were cut."
             )
-        return encoding
+        return self.tokenizer.encode(text, pair, self.length)

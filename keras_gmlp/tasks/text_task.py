@@ -160,7 +160,7 @@ class TextTask(Task):
 
     @classmethod
     def encode(cls, model, samples):
-        return {"token_ids": encode_rows(model.tokenizer, samples, model.length)[0]}
+        return {"token_ids": encode_rows(model.tokenizer, samples, model.length)}
 
 
 def _read_tokenizer(path):

@@ -37,7 +37,7 @@ def test_free_weights_have_the_mean_of_each_distance():
 def test_attention_is_the_one_of_the_block():
     tokenizer = small_tokenizer()
     model = small_text_model("text_classification", tokenizer, aMLP)
-    ids = tokenizer.encode(LINES[0]).ids
+    ids = np.array(tokenizer.encode(LINES[0]).ids)
     maps = token_attention(model, ids)
     assert list(maps) == ["block_0", "block_1"]
     attention = model.get_layer("block_0").attention

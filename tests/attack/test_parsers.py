@@ -90,7 +90,7 @@ def test_any_tokenizer_is_ours_or_refused(tokenizer, data, value):
     found = accept(Tokenizer, json.dumps(content))
     if not isinstance(found, str):
         ids = found.encode("a cat, a hat [MASK] \u0e01").ids
-        assert ids.max() < found.size == len(found.tokens) == tokenizer.size
+        assert max(ids) < found.size == len(found.tokens) == tokenizer.size
         assert found.decode(ids).startswith("a cat")
 
 

@@ -154,7 +154,7 @@ def test_vectors_are_means_of_encoded_tokens_without_padding(small_model, tokeni
     (token_ids,) = (tensor for tensor in model.inputs if tensor.name == "token_ids")
     encoded = keras.Model(token_ids, model.get_layer("norm").output)
     for line, vector in zip((QUERY, "a gem"), found, strict=True):
-        tokens = to_numpy(encoded(tokenizer.encode(line).ids[None]))  # has no padding
+        tokens = to_numpy(encoded(np.array([tokenizer.encode(line).ids])))  # has no padding
         np.testing.assert_allclose(vector, tokens[0].mean(0), rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(embed(small_model, "a gem"), found[1], rtol=1e-5, atol=1e-6)
 
@@ -205,8 +205,8 @@ def test_cut_texts_are_one_warning(small_model, tokenizer):
     (line,) = lines
     assert line.startswith(f"texts with more than the {LENGTH} tokens that the model takes: 2;")
     np.testing.assert_allclose(both[0], both[2], atol=1e-5)
-    ids = tokenizer.encode(long, length=LENGTH).ids
-    np.testing.assert_allclose(make_embedder(model)(ids[None])[0], both[0], atol=1e-5)
+    ids = np.array([tokenizer.encode(long, length=LENGTH).ids])
+    np.testing.assert_allclose(make_embedder(model)(ids)[0], both[0], atol=1e-5)
 
 
 def test_texts_that_are_not_compared(small_model):

@@ -52,7 +52,7 @@ def test_fill_mask(open_task, tokenizer):
         assert set(entry) == {"score", "token", "token_str", "sequence"}
         assert entry["token_str"] == tokenizer.tokens[entry["token"]]
         assert entry["token"] not in tokenizer.special_ids
-    ids = tokenizer.encode(FRANCE, length=LENGTH).ids[None]
+    ids = np.array([tokenizer.encode(FRANCE, length=LENGTH).ids])
     place = int(np.flatnonzero(ids[0] == tokenizer.mask_id)[0])
     inputs = {"token_ids": ids, "mask_positions": np.array([[place]], "int32")}
     logits = to_numpy(small_text_model("masked_lm", tokenizer)(inputs)).ravel().astype("float64")
@@ -116,7 +116,7 @@ def test_classify(open_task, tokenizer):
     assert found[0]["score"] >= found[1]["score"]
     assert model.classify("a gem of a film", top=1) == found[:1]
     assert model.classify(["a gem of a film", "a"]) == [found, model.classify("a")]
-    ids = tokenizer.encode("a gem of a film", "a bore", length=LENGTH).ids[None]
+    ids = np.array([tokenizer.encode("a gem of a film", "a bore", length=LENGTH).ids])
     logits = to_numpy(small_text_model("text_classification", tokenizer)(ids))[0]
     pair = model.classify("a gem of a film", "a bore")
     assert pair[0]["label"] == LABELS[logits.argmax()]

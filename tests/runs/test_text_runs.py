@@ -120,7 +120,7 @@ def test_fine_tuning_learns_a_task(pretrained, files, tmp_path):
     assert (out / "labels.txt").read_text() == "tame\nwild\n"
     model = keras.saving.load_model(out / "model.keras")
     ids = text.Tokenizer.load(out / "tokenizer.json").encode("the bee likes honey").ids
-    assert to_numpy(model(ids[None])).argmax() == 1
+    assert to_numpy(model(np.array([ids]))).argmax() == 1
     (best,) = load(out).classify("the bee likes honey", top=1)
     assert best["label"] == "wild"
     with pytest.raises(ValueError, match="classifies single texts"):

@@ -43,7 +43,7 @@ class Praise(TextTask):
     @classmethod
     def predict(cls, model, sentence):
         encoding = model.encode(sentence)
-        return float(model.run(token_ids=encoding.ids[None])[0, 0])
+        return float(model.run(token_ids=np.array([encoding.ids]))[0, 0])
 
     @classmethod
     def load_samples(cls, models, source, split=None, limit=None):
@@ -75,7 +75,7 @@ class Sentences:
         """Returns token ids and values of a split."""
         sentences = getattr(self, split)
         values = np.array([*sentences.values()], "float32")[:, None]
-        return encode_rows(self.tokenizer, [*sentences], length)[0], values
+        return encode_rows(self.tokenizer, [*sentences], length), values
 
 
 def make_sentences(samples, seed):

@@ -10,6 +10,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "labelled_texts": ["TextData", "TextSplit", "hold_out", "load_text"],
         "masking": ["MaskedBatches", "validation_set"],
         "sentence_batches": ["TextBatches"],
-        "tokenizer": ["Encoding", "Tokenizer"],
+        "tokenizer": ["Tokenizer"],
     },
 )

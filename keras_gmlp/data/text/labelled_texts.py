@@ -86,7 +86,7 @@ class TextData:
     def encode(self, split, length):
         """Returns the token ids, int32 `(texts, length)`, and the class indices of a split."""
         part = getattr(self, split)
-        return encode_rows(self.tokenizer, part.texts, length)[0], part.labels
+        return encode_rows(self.tokenizer, part.texts, length), part.labels
 
 
 @dataclasses.dataclass(frozen=True)

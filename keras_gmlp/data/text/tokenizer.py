@@ -1,7 +1,6 @@
 """From text to token ids, and back; requires the package `tokenizers`, no Keras."""
 
 import copy
-import dataclasses
 import hashlib
 import itertools
 import os
@@ -22,27 +21,15 @@ from keras_gmlp.utils.files import atomic_write
 from keras_gmlp.utils.text_files import find_files, read_lines, read_text
 
 
-@dataclasses.dataclass(frozen=True)
-class Encoding:
-    """The tokens of a text or of a pair of texts.
-
-    Attributes:
-        ids: int32 `(tokens,)`.
-        offsets: int32 `(tokens, 2)`: each token is `text[start:stop]` of its own text. `(0, 0)` for
-            the tokens that the tokenizer adds.
-        cut: Tokens that were left out because of the length.
-    """
-
-    ids: np.ndarray
-    offsets: np.ndarray
-    cut: int = 0
-
-
 def encode_rows(tokenizer, texts, length):
-    """Returns token ids, int32 `(texts, length)`, and the number of texts that were cut."""
+    """Returns token ids, int32 `(texts, length)`."""
     encodings = tokenizer.encode_batch(texts, length)
-    ids = np.array([encoding.ids for encoding in encodings], "int32").reshape(-1, length)
-    return ids, sum(encoding.cut > 0 for encoding in encodings)
+    return np.array([encoding.ids for encoding in encodings], "int32").reshape(-1, length)
+
+
+def count_cut(tokenizer, texts, length):
+    """Returns the number of texts with more tokens than a length."""
+    return sum(len(encoding.ids) > length for encoding in tokenizer.encode_batch(texts))
 
 
 class Tokenizer:
@@ -163,7 +150,8 @@ class Tokenizer:
                 to all tokens.
 
         Returns:
-            An `Encoding`.
+            An `Encoding` of the package `tokenizers`: among others `ids` and `offsets`, where each
+            token is in its text, `(0, 0)` for the tokens that the tokenizer adds.
 
         Raises:
             ValueError: If a text is not a string, or the length is too small. One line.
@@ -172,14 +160,10 @@ class Tokenizer:
 
     def encode_batch(self, texts, length=None):
         """Encodes a list of texts or pairs `(a, b)`; returns a list of `Encoding`."""
-        pairs = [(text,) if isinstance(text, str) else tuple(text) for text in texts]
-        tokens = self._find_sized(length, max(map(len, pairs), default=1))
-        flat = [text for pair in pairs for text in pair]
         try:
-            parts = iter(self._tokens.encode_batch(flat, add_special_tokens=False))
+            return self._find_sized(length).encode_batch([*texts])
         except TypeError:  # of half a character, too, such as "\ud83d" in JSON
             raise ValueError("expected texts in UTF-8; received something else.") from None
-        return [_join(tokens, [next(parts) for _ in pair]) for pair in pairs]
 
     def encode_plain(self, lines):
         """Returns the ids of each line as a list, without added tokens; `[MASK]` is plain text."""
@@ -201,27 +185,16 @@ class Tokenizer:
         tokens.post_processor = import_tokenizers().processors.BertProcessing(*ends)
         return tokens
 
-    def _find_sized(self, length, texts):
+    def _find_sized(self, length):
         """Returns the `tokenizers.Tokenizer` that cuts and pads to a length; threads share it."""
-        if length is not None and length < 1 + 2 * texts:
-            raise ValueError(
-                f"length is {length}; expected at least {1 + 2 * texts} for {texts} text(s) with "
-                "[CLS] and [SEP]."
-            )
+        if length is not None and length < 5:
+            raise ValueError(f"length is {length}; expected at least 5, with [CLS] and [SEP].")
         if length not in self._sized:
             tokens = copy.deepcopy(self._sized[None])
             tokens.enable_truncation(length)
             tokens.enable_padding(length=length)
             self._sized[length] = tokens
         return self._sized[length]
-
-
-def _join(tokens, parts):
-    """Returns the `Encoding` of one or two encoded texts."""
-    joined = tokens.post_process(*parts)  # which adds, cuts and pads
-    cut = sum(map(len, parts)) - joined.special_tokens_mask.count(0)
-    offsets = np.array(joined.offsets, "int32").reshape(-1, 2)
-    return Encoding(np.array(joined.ids, "int32"), offsets, cut)
 
 
 def describe_unknown(share):
