@@ -235,12 +235,14 @@ def prepare_corpus(files, tokenizer, folder, valid=None, lowercase=True, strip_a
     folder, paths = Path(folder), find_files(files)
     valid = valid and find_files(valid)
     with directory_lock(folder):
-        stored, learned = folder / "tokenizer.json", None  # models may depend on it
+        stored = folder / "tokenizer.json"  # models may depend on it
+        learned = read_json(folder / RECORD, {}).get("learned")
         if isinstance(tokenizer, int):
             text = _hash(map(hash_file, paths))
-            learned = [tokenizer, lowercase, TRAINING_CHARACTERS, text, strip_accents]
-            known = read_json(folder / RECORD, {}).get("learned") == learned
+            asked = [tokenizer, lowercase, TRAINING_CHARACTERS, text, strip_accents]
+            known = learned == asked
             tokenizer = stored if known else _learn(paths, tokenizer, lowercase, strip_accents)
+            learned = asked
         if not isinstance(tokenizer, Tokenizer):
             tokenizer = Tokenizer.load(tokenizer)
         if stored.exists() and Tokenizer.load(stored).hash != tokenizer.hash:

@@ -152,7 +152,8 @@ def test_prepared_corpus_is_opened_again(file, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(module, "_learn", None)
         patch.setattr(module, "encode_files", None)
-        prepare_corpus(file, 128, tmp_path / "out", valid)
+        for tokenizer in (tmp_path / "out/tokenizer.json", 128):
+            prepare_corpus(file, tokenizer, tmp_path / "out", valid)
     with pytest.raises(ValueError, match="another tokenizer"):
         prepare_corpus(file, 128, tmp_path / "out", lowercase=False)
     given = prepare_corpus(file, tmp_path / "out/tokenizer.json", tmp_path / "given")
