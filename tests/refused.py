@@ -6,9 +6,9 @@ import pytest
 
 
 @contextlib.contextmanager
-def refused(match, start="", kind=ValueError):
+def refused(match, start=""):
     """Expects an error of one line that matches, and starts with a path or a name."""
-    with pytest.raises(kind, match=match) as error:
+    with pytest.raises(ValueError, match=match) as error:
         yield error
     assert str(error.value).startswith(f"{start}: " if start else "")
     assert len(str(error.value).splitlines()) == 1
