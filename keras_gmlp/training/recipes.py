@@ -53,7 +53,8 @@ class Recipe:
         patience: Epochs without a better validation metric after which the run ends; the weights of
             the best epoch are saved. Requires validation images. `None` to train all epochs and
             save the last.
-        precision: Dtype policy of the model while it trains. The saved model is float32.
+        precision: Dtype policy of the model while it trains. The saved model is float32. `train`
+            takes it from the recipe; the programs and `finetune` measure which one is faster.
         stochastic_depth: See `image_classifier`; `None` for the preset's.
         pipeline: Where the training data stay and change: `"device"`, on the accelerator, with all
             steps between two callbacks compiled as one (JAX, data that fit in memory); `"host"`, in
