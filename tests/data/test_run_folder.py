@@ -20,7 +20,6 @@ from keras_gmlp.data.text.labelled_texts import TextSource, choose_texts, open_t
 from keras_gmlp.evaluation.calibration import calibrate_run
 from keras_gmlp.evaluation.labelled import LabelledImages
 from keras_gmlp.export import verify
-from keras_gmlp.inspection.near_duplicates import find_equal_texts
 from keras_gmlp.programs.shared.training import warn_of_data
 from keras_gmlp.runs.prepare import load_data
 from keras_gmlp.runs.settings import RunSettings
@@ -280,29 +279,20 @@ def test_texts_that_came_later_are_in_no_split(tmp_path, monkeypatch):
         Run("run").texts()
 
 
-def test_texts_to_test_on_are_found_from_any_folder(tmp_path, monkeypatch):
+@pytest.mark.parametrize("first", ["new", "text"])  # the second: copies of training texts
+def test_texts_to_test_on_are_found_from_any_folder(tmp_path, monkeypatch, first):
     (tmp_path / "project").mkdir()
     monkeypatch.chdir(tmp_path / "project")
     write_texts("texts.csv", 20)
-    write_texts("held_out.csv", 6, "new")
+    write_texts("held_out.csv", 6, first)
     data = begin_texts(test="held_out.csv")
     monkeypatch.chdir(tmp_path)
     source, own = Run("project/run").texts()
     assert own
-    assert set(choose_texts(source)[0].texts) == set(data.test.texts)
+    for split in ("train", "test"):
+        assert choose_texts(source, split)[0].texts == getattr(data, split).texts
     (tmp_path / "project" / "held_out.csv").rename("texts.csv")
     assert Run("project/run").texts("texts.csv")[1]
-
-
-def test_copies_of_texts_stay_on_their_sides(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write_texts("texts.csv", 20)
-    write_texts("held_out.csv", 6)
-    data = begin_texts(test="held_out.csv")
-    source, _ = Run("run").texts()
-    for split in ("train", "test"):
-        found = choose_texts(source, split)[0]
-        assert found.texts == getattr(data, split).texts
 
 
 def test_other_texts_to_test_on_are_counted_once(tmp_path, monkeypatch):
@@ -318,10 +308,8 @@ def test_test_texts_that_are_training_texts(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     write_texts("texts.csv", 20)
     data = open_texts(TextSource("texts.csv", {"test": "texts.csv"}))
-    assert len(find_equal_texts(data)) == 20
     task = SimpleNamespace(domain="texts", headline="accuracy", find_unknown=lambda data: "")
-    recipe = SimpleNamespace(task=task)
-    warn_of_data(SimpleNamespace(data=data, recipe=recipe))
+    warn_of_data(SimpleNamespace(data=data, recipe=SimpleNamespace(task=task)))
     assert "20 of 20 test texts" in capsys.readouterr().err
 
 
@@ -331,15 +319,9 @@ def test_named_sets_are_not_recorded():
 
 def test_data_of_a_damaged_record(photos):
     os.mkdir("run")
-    for found in (None, [{}]):
-        write_json("run/recipe.json", {"data": found})
-        with pytest.raises(ValueError, match="data"):
-            Run("run").data(photos)
-        with pytest.raises(ValueError, match="data"):
-            Run("run").data()
-    for places in ([photos], {photos: 1}):
-        write_json("run/recipe.json", {"data": photos, "places": places})
-        with pytest.raises(ValueError, match="places"):
+    for recipe in ({"data": None}, {"data": [{}]}, {"data": photos, "places": {photos: 1}}):
+        write_json("run/recipe.json", recipe)
+        with pytest.raises(ValueError, match=r"data|damaged"):
             Run("run").data()
     os.remove("run/recipe.json")
     begin(data=photos)

@@ -86,8 +86,8 @@ def test_the_files_of_the_other_split_are_not_read(photos, tmp_path, channels):
 
 
 def test_folders_for_each_split(tmp_path):
-    parts = {"train": 3, "valid": 2, "test": 1}
-    files = [f"{part}/{c}/{i}.png" for part, n in parts.items() for c in "ab" for i in range(n)]
+    parts = {"train2017": 3, "valid": 2, "test": 1}
+    files = [f"{part}/{c}/in/{i}.png" for part, n in parts.items() for c in "ab" for i in range(n)]
     found = data.load(write_pictures(tmp_path, files), (4, 4))
     assert [len(split) for split in found.splits().values()] == [6, 2, 4]
     assert list(found.splits()) == ["train", "test", "validation"]

@@ -72,20 +72,7 @@ def test_each_batch_draws_how_it_mixes():
     assert (choices == choices[:, :1]).all()
     assert 0.45 < choices.mean() < 0.55
     assert (draw(0, 0, np.arange(4))[:, parts.CHOICE] == 1).all()  # nothing mixes yet
-
-
-def test_a_batch_depends_on_its_seed_epoch_and_step_alone():
-    augmentation = Augmentation(rand_augment=0.5, cutout=0.3, erasing=0.5)
-    draw, places = make_draw(augmentation, 1, 8), np.arange(8)
-    draw(4, 4, places)
-    given = draw(1, 2, places)
-    np.testing.assert_array_equal(make_draw(augmentation, 1, 8)(1, 2, places), given)
-    for other in (
-        draw(2, 1, places),
-        draw(1, 3, places),
-        make_draw(augmentation, 2, 8)(1, 2, places),
-    ):
-        assert (other != given).mean() > 0.9
+    assert (draw(1, 2, np.arange(4)) != draw(2, 1, np.arange(4))).mean() > 0.9
 
 
 def test_host_and_device_make_the_same_batches():

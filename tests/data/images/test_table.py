@@ -122,7 +122,6 @@ def test_programs_read_tables(photos, tmp_path, capsys):
 A, B = "photos/a/burst1_11.png,a", "photos/b/burst0_00.png,b"
 FOUR = [A, A.replace("1_11", "0_12"), B, B.replace("0_00", "1_01")]
 GONE = ["gone.png,a", A, "photos,b", *[f"{i},b" for i in range(20)]]
-HELD_OUT = [f"{FOUR[n]},{split}" for n, split in enumerate(("train", "test", "eval", "Val"))]
 UNKNOWN = [f"{FOUR[0]},train", f"{FOUR[2]},train", f"{FOUR[3][:-1]}c,test"]
 
 
@@ -130,10 +129,7 @@ def test_mistakes_are_one_line(photos):
     for head, rows, reason in (
         ("file,label", [A, B], "no column path"),
         ('path,"a\nb"', [A, B], r"no column label; .* found path, a\\nb"),
-        ("", [], "an empty file"),
         ("path,label", [], "two or more classes; found none"),
-        ("path,label", [A], "found a only"),
-        ("path,label", FOUR, "no class has 5 images"),
         ("path,label", [A, ",b"], "line 3: not an? image file"),
         ("path,label", [A, B, B[:-1]], "line 4: label is empty"),
         ("path,label", [A, B + "|"], "line 3: label is b"),
@@ -141,14 +137,9 @@ def test_mistakes_are_one_line(photos):
         ("path,label", [A + ",a"], "line 2: expected 2 columns"),
         ("path,label", [A, B, "./" + A[:-1] + "b"], "line 4: .*11.png has another label .* line 2"),
         ("path,label", GONE, r"line 2: no such image file: /\S+/gone.png"),
-        ("path,label", [f"{photos.name},a", B], "line 2: not an? image file"),
         ("path,label,split", [A + ",train", B + ","], "line 3: split is empty"),
         ("path,label,split", [A + ",extra", B + ",train"], "line 2: split is extra"),
-        ("path,label,split", [A + ",train", B + ",train"], "found the splits train"),
-        ("path,label,split", HELD_OUT, "test, eval, validation"),
         ("path,label", [A, B[:-1] + "NaN"], "line 3: label is NaN"),
-        ("path,label,Label", [A + ",a"], "columns label and Label"),
-        ("path,label", [r"C:\\x\\1.png,a"], "no such image file"),
         ("path,label,split", [A + ",test", A + ",train"], "11.png has another .* split in line 2"),
         ("path,label,split", UNKNOWN, "line 4: there is no training image of class c"),
     ):
