@@ -7,6 +7,6 @@ from attack import cases as attack
 pytestmark = pytest.mark.filterwarnings("ignore::keras_gmlp.utils.errors.DataWarning")
 
 
-@pytest.mark.parametrize(("kind", "count"), [("images", 200), ("models", 30), ("tables", 100)])
+@pytest.mark.parametrize(("kind", "count"), [("images", 200), ("models", 30)])
 def test_short_form(kind, count, tmp_path):
     assert attack.run_part(kind, 0, range(count), tmp_path) == []
