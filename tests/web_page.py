@@ -37,14 +37,16 @@ def open_browser():
 
 
 @contextlib.contextmanager
-def serve_models(directory):
-    """Yields the address of the page with the models of a folder."""
-    with load_app("serve").make_server(0, directory) as server:
+def serve_models(directory, serve=None):
+    """Yields the port of the page with the models of a folder, by a module of the server."""
+    with (serve or load_app("serve")).make_server(0, directory) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.05,))
         thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
-        thread.join()
+        try:
+            yield server.server_port
+        finally:  # or the thread would keep the process of a failed test
+            server.shutdown()
+            thread.join()
 
 
 @contextlib.contextmanager

@@ -12,8 +12,8 @@ def browser():
 @pytest.fixture(scope="module")
 def address(folder):
     """The page with the models of the test file's `folder`."""
-    with serve_models(folder) as address:
-        yield address
+    with serve_models(folder) as port:
+        yield f"http://127.0.0.1:{port}/"
 
 
 @pytest.fixture(scope="module")

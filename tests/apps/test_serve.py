@@ -8,12 +8,11 @@ import json
 import re
 import socket
 import struct
-import threading
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from load_app import APPS, load_app
+from web_page import serve_models
 
 from keras_gmlp.utils.card import write_card
 from keras_gmlp.utils.sources import DEFAULT_BACKBONE
@@ -34,22 +33,9 @@ def litert(tmp_path_factory):
         yield
 
 
-@contextlib.contextmanager
-def serving(models):
-    """Yields the port of a running server."""
-    with serve.make_server(0, Path(models)) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-        thread.start()
-        try:
-            yield server.server_port
-        finally:  # or the thread would keep the process of a failed test
-            server.shutdown()
-            thread.join()
-
-
 @pytest.fixture(scope="module")
 def port():
-    with serving(MODELS) as port:
+    with serve_models(MODELS, serve) as port:
         yield port
 
 
@@ -133,7 +119,7 @@ def test_models_change_while_it_runs(tmp_path):
     first = tmp_path / "a run ü" / "model.tflite"
     first.parent.mkdir()
     first.write_bytes(b"one")
-    with serving(tmp_path) as port:
+    with serve_models(tmp_path, serve) as port:
         (tmp_path / "single.tflite").write_bytes(b"two")
         (tmp_path / ".123.single.tflite").write_bytes(b"half")  # being written
         first.with_name("model_float32.tflite").write_bytes(b"three")

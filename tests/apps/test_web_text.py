@@ -5,7 +5,6 @@ import re
 import shutil
 import unicodedata
 
-import numpy as np
 import pytest
 from load_app import ROOT
 from small_text import LABELS, LENGTH, LINES, small_text_model, small_tokenizer
@@ -105,16 +104,6 @@ def test_tokens_and_places_are_pythons(page, tmp_path, options):
             assert [token[1:] for token in tokens] == [*map(list, expected.offsets[1:-1])], line
 
 
-def test_cut_lengths_are_pythons(page):
-    cases = [([a, b], total) for a in range(6) for b in range(6) for total in (2, 5, 8)]
-    found = call(page, "return given.map(([pair, total]) => tokens.shorten(pair, total));", cases)
-    tokenizer = small_tokenizer()
-    for kept, ((first, second), total) in zip(found, cases, strict=True):
-        ids = tokenizer.encode("a " * first, "a " * second, length=total + 3).ids
-        end, last = np.flatnonzero(np.array(ids) == tokenizer.sep_id)
-        assert kept == [end - 1, last - end - 1]
-
-
 def test_classes_are_pythons(page, folder):
     script = "return (await openText(given[0])).classify(given[1], given[2]);"
     for name, pairs in (("classes", [(text, None) for text in TEXTS]), ("pairs", PAIRS)):
@@ -212,9 +201,9 @@ def test_pairs_require_both_texts(page):
 
 def test_only_text_models_open_the_tab_for_texts(browser, folder, tmp_path):
     shutil.copytree(folder / "classes", tmp_path / "classes")
-    with serve_models(tmp_path) as address, browser.new_context() as context:
+    with serve_models(tmp_path) as port, browser.new_context() as context:
         page = context.new_page()
-        page.goto(address)
+        page.goto(f"http://127.0.0.1:{port}/")
         page.locator("#text-results ol").wait_for()
         assert not page.is_visible("#tabs")
         assert not page.is_visible("#pictures")
