@@ -15,31 +15,12 @@ from benchmarks import (
     time_to_accuracy,
     training,
 )
-from benchmarks.harness import format_figure, summarize, take_turns
 from keras_gmlp import weights
 from keras_gmlp.data import load
 from keras_gmlp.data.text import TextData, TextSplit
 
 pytestmark = pytest.mark.once
 ONE = ["--rounds", "1", "--here"]
-
-
-def test_turns_alternate_and_ratios_are_of_a_round():
-    asked, speeds = [], iter([2.0, 1.0, 4.0, 8.0])
-
-    def measure(name):
-        asked.append(name)
-        if name == "broken":
-            raise RuntimeError("why")
-        return {"images/s": next(speeds)}
-
-    found, failed = take_turns(["a", "broken", "b"], 2, measure)
-    assert asked == ["a", "broken", "b", "b", "a"]
-    assert failed == {"broken": "why"}
-    first, second = summarize(found, {"a": "b", "b": "b"})
-    assert first == {"": "a", "images/s": 5.0, "relative": 2.0}  # of 2 / 1 and 8 / 4
-    assert second["relative"] == 1
-    assert [format_figure(x) for x in ("x", 1234.4, 0.12345)] == ["x", "1,234", "0.123"]
 
 
 def test_reading(capsys, monkeypatch):

@@ -93,13 +93,10 @@ def test_classify_escapes_names_that_could_change_the_terminal(capsys):
 
 
 def test_export_writes_and_checks(run, app):
-    formats = ["tflite_float32", "tflite_int8"]
-    code, output, _ = app("export", run, "--formats", *formats, "--json")
+    code, output, _ = app("export", run, "--formats", "tflite_float32", "--json")
     found = json.loads(output)
-    assert (code, found["tflite_int8"]["top1_agreement"] > 0.9) == (0, True)
-    assert found["tflite_float32"]["max_logit_difference"] < 1e-3
-    assert found["tflite_float32"]["accuracy"] == found["keras"]["accuracy"]
-    assert (run / "model_int8.tflite").exists()
+    assert (code, found["tflite_float32"]["accuracy"]) == (0, found["keras"]["accuracy"])
+    assert (run / "model_float32.tflite").exists()
 
 
 def test_export_without_data(tmp_path, app):

@@ -8,11 +8,11 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from blobs import scene
 from load_app import APPS
 from pictures import encode, png_header
 from PIL import Image
 from random_models import random_model
-from sklearn.datasets import load_digits
 from web_page import (
     as_text,
     call,
@@ -88,20 +88,10 @@ def page(opened):
     return opened
 
 
-def noisy(digit):
-    """Returns a handwritten digit in some size and colours, with noise."""
-    tint = RANDOM.uniform(0, 255, (2, 1, 1, 3))
-    image = tint[0] + (tint[1] - tint[0]) * digit[..., None] / 16
-    size = RANDOM.integers(20, 100, 2)
-    large = Image.fromarray(image.astype("uint8")).resize(size, Image.Resampling.BICUBIC)
-    pixels = np.asarray(large) + RANDOM.normal(0, 8, (*size[::-1], 3))
-    return Image.fromarray(pixels.clip(0, 255).astype("uint8"))
-
-
 @pytest.fixture(scope="module")
 def pictures():
-    """PNG files of digits in many sizes and colours."""
-    return [encode(noisy(digit)) for digit in load_digits().images[:10]]
+    """PNG files of ten pictures in many sizes."""
+    return [encode(scene(RANDOM, *RANDOM.integers(20, 100, 2))) for _ in range(10)]
 
 
 @pytest.mark.parametrize(
