@@ -111,7 +111,7 @@ def test_planted_copy_is_first_and_the_query_is_left_out(pictures, model, app, t
     assert sheet.stat().st_size > 1000
 
 
-def test_what_is_not_compared(pictures, app, model):
+def test_what_is_not_compared(pictures, app, model, small_model):
     broken = random_model("gmlp", depth=1)
     broken.get_layer("norm").gamma.assign(np.full(32, np.nan))
     classifier, query = make_classifier(open_keras(broken, "m.keras")), pictures / "query.png"
@@ -119,6 +119,8 @@ def test_what_is_not_compared(pictures, app, model):
         embed(classifier, [query])
     with refused("not an image"):
         embed(classifier, [pictures / "broken.png"])
+    with refused("the text is empty"):
+        embed(small_model, ["a gem", ""])
     with refused("no features", "model.onnx"):
         embed(Classifier(None, (16, 16, 3), ("a", "b"), "model.onnx"), [query])
     code, _, error = app("similar", query, "--data", query, "--model", model)
@@ -207,13 +209,6 @@ def test_cut_texts_are_one_warning(small_model, tokenizer):
     np.testing.assert_allclose(both[0], both[2], atol=1e-5)
     ids = np.array([tokenizer.encode(long, length=LENGTH).ids])
     np.testing.assert_allclose(make_embedder(model)(ids)[0], both[0], atol=1e-5)
-
-
-def test_texts_that_are_not_compared(small_model):
-    with pytest.raises(ValueError, match="the text is empty"):
-        embed(small_model, ["a gem", ""])
-    with pytest.raises(ValueError, match="no features"):
-        embed(dataclasses.replace(small_model, model=None), "a gem")
 
 
 def test_tflite_files_require_no_keras(features_file, pictures, tmp_path):

@@ -1,5 +1,6 @@
 """Masks, classes and answers from files, with results like those of the Hugging Face pipelines."""
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -142,19 +143,12 @@ def test_mistakes(folder):
         (masked.fill_mask, ["Paris is [mask]."], "no .MASK."),
         (masked.classify, ["a"], "a masked language model"),
         (classifier.classify, [" \n"], "the text is empty"),
-        (classifier.classify, ["a", None, 0], "at least 1"),
         (classifier.classify, [["a", "b"], ["c"]], "shorter"),
+        (dataclasses.replace(classifier, pairs=True).classify, ["a"], "pairs of texts"),
+        (dataclasses.replace(classifier, pairs=False).classify, ["a", "b"], "single texts"),
     ):
         with refused(reason):
             use(*given)
-
-
-def test_pairs_where_single_texts_are_expected(tokenizer):
-    for pairs, second in ((True, None), (False, "b")):
-        labels = ("0", "1")
-        model = TextModel(None, "text_classification", tokenizer, 8, labels, Path("here"), pairs)
-        with refused("here classifies"):
-            model.classify("a", second)
 
 
 def test_folder_of_a_run(folder, tokenizer, tmp_path):

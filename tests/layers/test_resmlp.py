@@ -35,12 +35,6 @@ def test_fold_keeps_the_logits_of_a_hundred_images_in_fewer_layers(tmp_path):
     kinds = {type(layer) for layer in folded._flatten_layers()}
     assert FoldedResMLPBlock in kinds
     assert not {Affine, LayerScale, ResMLPBlock} & kinds
-    count = [len(list(m._flatten_layers())) for m in (model, folded)]
-    # Gone are the last Affine and, in each of two blocks, two Affines, two LayerScales, four drops.
-    assert count[0] - count[1] == 1 + 2 * 8
-    # 4 channels of Affine and 2 of LayerScale a block, less the token branch's scale; the last
-    # Affine; a bias for each token becomes a shift for each token and channel.
-    assert model.count_params() - folded.count_params() == 2 * (5 * 8 + 4 - 4 * 8) + 2 * 8
     folded.save(tmp_path / "folded.keras")
     loaded = keras.saving.load_model(tmp_path / "folded.keras")
     np.testing.assert_array_equal(to_numpy(loaded(images)), logits)
