@@ -264,7 +264,7 @@ class QuestionAnswering(TextTask):
         super().__post_init__()
         self.check_settings(length=(self.length >= 32, "at least 32"))
 
-    def size(self, data):
+    def samples_per_epoch(self, data):
         return len(data.encode("train", self.length)[0])
 
     def evaluate(self, model, data, split="test", samples=-1, verbose=0):

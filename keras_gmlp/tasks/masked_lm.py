@@ -112,15 +112,14 @@ class MaskedLM(TextTask):
                 f"{data.name} has no text for validation; prepare it with --valid FILE (valid=...)."
             )
 
-    def size(self, data):
+    def samples_per_epoch(self, data):
         return max(1, self.epoch_tokens // self.length)
 
     def training_batches(self, data, batch_size, position):
         from keras_gmlp.data.text.masking import MaskedBatches
 
-        start = position.epoch * (self.size(data) // batch_size)
         windows = (batch_size, self.length, self.mask_rate)
-        return MaskedBatches(data.train, *windows, position.seed, start, self.cut)
+        return MaskedBatches(data.train, *windows, position.seed, position.step, self.cut)
 
     def fits_device(self, data):
         return True  # 200 MB of text are 100 MB of tokens

@@ -163,8 +163,8 @@ class Task:
         """Raises a `ValueError` if the model does not fit the data."""
         raise NotImplementedError
 
-    def size(self, data):
-        """Returns the number of training samples."""
+    def samples_per_epoch(self, data):
+        """Returns the number of training samples in an epoch."""
         return len(data.train)
 
     def training_batches(self, data, batch_size, position):

@@ -88,10 +88,9 @@ class TextTask(Task):
         from keras_gmlp.data.text.sentence_batches import TextBatches
 
         ids, targets = data.encode("train", self.length)
-        order = position.seed, position.epoch * (len(ids) // batch_size)
         # Keras on TensorFlow requires batches of one shape.
         cuts = () if keras.backend.backend() == "tensorflow" else self.cuts
-        return TextBatches(ids, targets, batch_size, *order, cuts)
+        return TextBatches(ids, targets, batch_size, position.seed, position.step, cuts)
 
     def evaluation_batches(self, data, split="test", samples=-1):
         from keras_gmlp.data.batches.host import ArrayBatches

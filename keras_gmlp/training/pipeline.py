@@ -49,10 +49,17 @@ def choose_pipeline(recipe, data, directory=None):
     return chosen
 
 
+def count_batches(data, recipe):
+    """Returns how many samples a batch has, and how many batches an epoch."""
+    samples = recipe.task.samples_per_epoch(data)
+    batch_size = min(recipe.batch_size, samples)
+    return batch_size, samples // batch_size
+
+
 def prepare_fit(model, data, recipe):
     """Compiles a model; returns the one that trains and, for the device, the `DeviceBatches`."""
     task, trained, batches, kind = recipe.task, model, None, keras.Model
-    batch_size = min(recipe.batch_size, task.size(data))
+    batch_size, steps = count_batches(data, recipe)
     distribution = keras.distribution.distribution()
     if getattr(task, "teacher", None) is not None:
         kind = make_taught_class(task, model)
@@ -70,7 +77,7 @@ def prepare_fit(model, data, recipe):
         )
     if recipe.pipeline == "device":
         arrays, draw, augment = task.device_data(data, recipe.seed, recipe.epochs)
-        order = {"seed": recipe.seed, "steps": task.size(data) // batch_size}
+        order = {"seed": recipe.seed, "steps": steps}
         batches = DeviceBatches(arrays, draw, batch_size, **order, place=copy_to_devices)
         kind = make_device_class(kind, augment)
     elif distribution is not None:
@@ -79,7 +86,7 @@ def prepare_fit(model, data, recipe):
         trained = kind(model.inputs, model.outputs, name=model.name)
     if recipe.freeze:
         freeze_backbone(trained)
-    optimizer = make_optimizer(recipe, task.size(data) // batch_size * recipe.epochs)
+    optimizer = make_optimizer(recipe, steps * recipe.epochs)
     if recipe.precision == "mixed_float16":  # Keras reads the model's policy, ours is in the layers
         optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
     task.compile(trained, optimizer, data)
@@ -111,16 +118,14 @@ def fit(model, batches, data, recipe, callbacks, epoch=0, validate=False, verbos
 
 def _make_batches(data, recipe, epoch):
     """Returns the training batches from an epoch on, and how many of endless ones make an epoch."""
-    task, part = recipe.task, find_process()
-    batch_size = min(recipe.batch_size, task.size(data))
-    batches = task.training_batches(
-        data, batch_size, Position(recipe.seed, epoch, recipe.epochs, part)
-    )
+    part, (batch_size, steps) = find_process(), count_batches(data, recipe)
+    position = Position(recipe.seed, epoch, epoch * steps, recipe.epochs, part)
+    batches = recipe.task.training_batches(data, batch_size, position)
     if not isinstance(batches, keras.utils.PyDataset):
         return batches, None
     if part[1] > 1:
         batches = _OwnRows(batches, *part)
-    return batches, task.size(data) // batch_size if batches.num_batches is None else None
+    return batches, steps if batches.num_batches is None else None
 
 
 class _OwnRows(keras.utils.PyDataset):

@@ -34,7 +34,8 @@ class Recipe:
     """How a model is optimized, and the settings of the task it is optimized for.
 
     Attributes:
-        epochs: Passes over the training split; 0 saves the head that `fit_head` of the task fits.
+        epochs: Number of epochs, of `samples_per_epoch` of the task each; 0 saves the head that
+            `fit_head` of the task fits.
         batch_size: Samples per step.
         optimizer: `"adamw"`; `"muon"`, which uses Muon for all kernels except the first and the
             last and AdamW for all other weights; or `"sgd"`, with a momentum of 0.9.

@@ -25,7 +25,13 @@ from keras_gmlp.training.callbacks import (
 from keras_gmlp.training.checkpoints import RunCheckpoint
 from keras_gmlp.training.devices import agree, check_agreement, is_main, single_device
 from keras_gmlp.training.model_card import write_model_card
-from keras_gmlp.training.pipeline import adapt_layers, choose_pipeline, fit, prepare_fit
+from keras_gmlp.training.pipeline import (
+    adapt_layers,
+    choose_pipeline,
+    count_batches,
+    fit,
+    prepare_fit,
+)
 from keras_gmlp.training.recipes import find_recipe
 from keras_gmlp.training.run_directory import LOCK_TIMEOUT, claim, read_history, trim_history
 from keras_gmlp.utils import plotting
@@ -111,7 +117,7 @@ def train(
     task, described = recipe.task, recipe.task.describe_data(data)
     own = {"model": model.name, **described}
     # A folder may hold other files on another machine.
-    check_agreement({**recipe.settings(), **own, "samples": task.size(data)})
+    check_agreement({**recipe.settings(), **own, "samples": task.samples_per_epoch(data)})
     with contextlib.ExitStack() as stack:
         if is_main():
             stack.enter_context(directory_lock(directory, LOCK_TIMEOUT))
@@ -227,8 +233,7 @@ def _describe_history(directory, data, recipe, epochs):
     split = task.validation_split(data) + " (averaged weights)" * bool(recipe.ema)
     draw_curves(history, directory / "curves.png", task.headline, split)
     seconds = [float(row["seconds"]) for row in history]
-    batch_size = min(recipe.batch_size, task.size(data))
-    units = task.size(data) // batch_size * batch_size * task.unit_size
+    units = math.prod(count_batches(data, recipe)) * task.unit_size
     speed = {f"{task.unit}_per_second": round(units / max(statistics.median(seconds), 0.01), 1)}
     whole = {"seconds": round(sum(seconds), 1)} if len(history) == epochs else {}
     return {**whole, **speed}

@@ -1,3 +1,4 @@
+import contextlib
 import dataclasses
 
 import keras
@@ -6,8 +7,8 @@ import pytest
 from tiny_run import PIPELINES
 
 from keras_gmlp import text
-from keras_gmlp.data.batches.order import Position
 from keras_gmlp.data.text.corpus import PreparedCorpus, build_corpus
+from keras_gmlp.data.text.labelled_texts import TextData, TextSplit
 from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.tasks.masked_lm import MaskedLM
 from keras_gmlp.tasks.text_classification import TextClassification
@@ -69,14 +70,32 @@ def test_validation_takes_some_windows_and_the_test_all(prepared):
     np.testing.assert_array_equal(inputs["token_ids"], all_inputs["token_ids"][:8])
 
 
+class HalfPasses(TextClassification):
+    """A task of a user's own, whose epoch is a half of the texts."""
+
+    def samples_per_epoch(self, data):
+        return len(data.train) // 2
+
+
 @pytest.mark.once
-def test_resumed_batches_are_those_of_an_unbroken_run(prepared):
-    whole = TASK.training_batches(prepared, 8, Position(3))
-    steps = TASK.size(prepared) // 8
-    resumed = TASK.training_batches(prepared, 8, Position(3, epoch=2))
-    for i in range(3):
-        for a, b in zip(resumed[i][1:], whole[2 * steps + i][1:], strict=True):
-            np.testing.assert_array_equal(a, b)
+def test_a_resumed_run_continues_with_the_next_batch(prepared, tmp_path):
+    split = TextSplit(WORDS, np.arange(10) % 2)
+    data = TextData("words", ("even", "odd"), split, split, tokenizer=prepared.tokenizer)
+    model = text.text_classifier(tiny_model(prepared.tokenizer), 2, dropout=0.0)
+    recipe = Recipe(epochs=2, batch_size=2, task=HalfPasses(length=16))
+    initial, weights = model.get_weights(), []
+    stops = keras.callbacks.LambdaCallback(on_epoch_end=stop)
+    for folder, *callbacks in ("whole",), ("stopped", stops), ("stopped",):
+        model.set_weights(initial)
+        with contextlib.suppress(KeyboardInterrupt):
+            train(model, data, recipe, tmp_path / folder, verbose=0, callbacks=callbacks)
+        weights.append(model.get_weights())
+    for whole, resumed in zip(weights[0], weights[2], strict=True):
+        np.testing.assert_array_equal(resumed, whole)
+
+
+def stop(epoch, logs):
+    raise KeyboardInterrupt
 
 
 @pytest.mark.once

@@ -15,12 +15,14 @@ class Position:
     Args:
         seed: Seed of the order and of all random changes.
         epoch: Number of epochs that are done.
+        step: Number of steps that are done.
         epochs: Number of epochs in all, or `None` if it is not known.
         part: `(index, count)` of the process, which makes its part of each batch.
     """
 
     seed: int = 0
     epoch: int = 0
+    step: int = 0
     epochs: int | None = None
     part: tuple = (0, 1)
 
