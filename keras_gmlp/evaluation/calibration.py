@@ -73,7 +73,10 @@ def calibrate_run(directory, data=None, split=None, reject=0.05):
         cards = {path: read_any_card(path) for path in files}
         run, model = Run(directory), load(find_model(directory, ("keras", *KINDS))[0])
         metrics = run.metrics  # here, so that a damaged file is an error before a change
-        read = _read_texts if hasattr(model, "tokenizer") else _read_images
+        task = find_task(model.task)
+        if task.method != "classify":
+            raise ValueError(f"{run.path}: {task.kind}; calibration requires a classifier.")
+        read = _read_texts if task.domain == "texts" else _read_images
         described, logits, labels, others = read(model, run, data, split)
         result = described | _fit(logits, labels, others, reject)
         entries = {name: result.get(name) for name in (TEMPERATURE, THRESHOLD)}
@@ -105,8 +108,6 @@ def _refuse_trained(name, own, split):
 
 def _read_images(classifier, run, data, split):
     """Returns what the images are, their logits and classes, and logits of other pictures."""
-    if classifier.thresholds is not None:
-        raise ValueError(f"{run.path}: gives any number of labels; calibration requires one.")
     name, own, division = run.data(data, split)
     _refuse_trained(name, own, split)
     split = split or ("validation" if own else "all")
@@ -126,9 +127,6 @@ def _read_images(classifier, run, data, split):
 
 def _read_texts(model, run, data, split):
     """Returns for texts what `_read_images` does."""
-    task = find_task(model.task)
-    if task.logits_rank != 2:
-        raise ValueError(f"{run.path}: {task.kind}; calibration requires a classifier.")
     source, own = run.texts(data, split)
     _refuse_trained(source.name, own, split)
     if own and split in (None, "validation"):
@@ -141,6 +139,7 @@ def _read_texts(model, run, data, split):
             )
         # Held-out texts replace the test texts.
         split = "validation" if validation else "test"
+    task = find_task(model.task)
     samples, chosen = task.load_samples([model], source, split)
     texts, logits, scorer, _ = task.read_logits(model, samples)
     described = {"data": source.name, "split": chosen["split"], "texts": len(texts)}

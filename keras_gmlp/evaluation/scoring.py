@@ -88,7 +88,8 @@ def _score_texts(models, source, split, limit):
 def _score_images(models, images):
     """Returns for images what `_score_texts` does."""
     require("sklearn", "evaluation", "demo")  # which `score` imports, after the work
-    rows, single = images.label_rows, [m.path for m in models if m.thresholds is None]
+    rows = images.label_rows
+    single = [m.path for m in models if find_task(m.task).method != "find_labels"]
     several = len(single) < len(models)
     if single and (several or rows is not None):
         raise ValueError(

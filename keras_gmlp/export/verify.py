@@ -62,11 +62,11 @@ def export_run(directory, formats=None, data=None, report=lambda text: None, *, 
     directory, run, own = path.parent, Run(path), read_card(path)
     if run.recipe and not run.complete:
         raise ValueError(f"{directory}: this run is not complete; finish it.")
-    task = find_task(own.get("task"))
-    is_text = task.domain == "texts"
     with directory_lock(directory), tempfile.TemporaryDirectory() as traces:
         remove_leftovers(directory, "|".join(map(re.escape, FORMATS.values())))
         opened = load(path)
+        task = find_task(opened.task)
+        is_text = task.domain == "texts"
         model = fold(opened.model) if folded else opened.model
         calibration = None
         if data is not None and is_text:
@@ -75,7 +75,7 @@ def export_run(directory, formats=None, data=None, report=lambda text: None, *, 
             samples, truth = task.check_samples(opened, data)
             if formats is None or "tflite_int8" in formats:
                 calibration = data.train.take(slice(CALIBRATION)).arrays()[0]
-        card = _make_card(own, run) | ({"folded": True} if folded else {})
+        card = _make_card(own, run, task) | ({"folded": True} if folded else {})
         labels = opened.labels if is_text or opened.named else None
         options = ExportOptions(labels, card, calibration)
         options = options.for_texts(opened) if is_text else options
@@ -110,11 +110,10 @@ def export_run(directory, formats=None, data=None, report=lambda text: None, *, 
     return results
 
 
-def _make_card(own, run):
+def _make_card(own, run, task):
     """Returns what the cards of all files say, given that of `model.keras`."""
-    headline = find_task(run.recipe.get("task", own.get("task"))).headline
     known = {**run.recipe, **run.metrics}
-    names = ("preset", "data", "arguments", f"test_{headline}")
+    names = ("preset", "data", "arguments", f"test_{task.headline}")
     # Each export writes its own labels.
     card = {name: value for name, value in own.items() if name not in ("labels", "named")}
     return card | {name: known[name] for name in names if name in known}
@@ -177,7 +176,7 @@ def check_export(path, images, expected, labels=None):
     if labels is None or labels.ndim == 1:
         result["top1_agreement"] = round(float(np.mean(found.argmax(-1) == wanted.argmax(-1))), 6)
     if labels is not None:
-        result |= find_task(card.get("task")).score_logits(logits, labels)
+        result |= find_task(model.task).score_logits(logits, labels)
     result["megabytes"] = _megabytes(path)
     if path.is_file():
         one = {name: array[:1] for name, array in images.items()} if is_text else images[:1]

@@ -50,7 +50,8 @@ class Opened:
         for task in map(find_task, TEXT_TASKS if "token_ids" in self.inputs else ()):
             if set(task.inputs) == set(self.inputs) and [task.logits_rank] == ranks:
                 return task
-        return find_task()
+        # Older cards of images name no task.
+        return find_task("multi_label_classification" if "thresholds" in self.card else None)
 
 
 def open_model(path, threads=None):

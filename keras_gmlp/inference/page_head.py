@@ -41,6 +41,7 @@ def add_head(classifier, path):
         classifier,
         logits=logits,
         labels=tuple(head["labels"]),
+        task="image_classification",
         model=None,
         interpreter=None,
         named=True,

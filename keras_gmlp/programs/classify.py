@@ -5,6 +5,7 @@ import os
 
 from keras_gmlp.programs.shared import cli
 from keras_gmlp.programs.shared import text_options as texts
+from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.utils.errors import printable
 
 UNKNOWN = "not one of the classes I know"
@@ -51,7 +52,7 @@ exit codes: 0 all classified, 1 an input or the model could not be read, 2 wrong
 def classify(options):
     warn = functools.partial(cli.fail, options, code=0)
     model = cli.load_model(options.model, features=bool(options.head), warn=warn)
-    if hasattr(model, "tokenizer"):
+    if find_task(model.task).domain == "texts":
         classify_texts(options, model.require("classify"))
     else:
         classify_images(options, model)
@@ -64,7 +65,8 @@ def classify_images(options, model):
         from keras_gmlp.inference.page_head import add_head
 
         model = add_head(model, options.head)
-    top = options.top if model.thresholds is None else len(model.labels)
+    several = find_task(model.task).method == "find_labels"
+    top = len(model.labels) if several else options.top
     cli.show_each(
         options,
         list_images(options),

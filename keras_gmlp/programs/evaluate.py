@@ -6,6 +6,7 @@ from pathlib import Path
 
 from keras_gmlp.programs.shared import cli
 from keras_gmlp.programs.shared.text_options import COLUMNS
+from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.utils.errors import first_of, printable
 
 FILES = ("report.json", "predictions.csv", "confusion.png", "errors.png", "reliability.png")
@@ -76,7 +77,7 @@ def run(options):
     if not (Path(options.data).exists() or options.data == "digits"):
         cli.import_tensorflow()  # which the search for a data set by name imports
     models = [cli.load_model(model) for model in options.models]
-    texts = [hasattr(model, "tokenizer") for model in models]
+    texts = [find_task(model.task).domain == "texts" for model in models]
     if len(set(texts)) > 1:
         raise ValueError("models of images and models of texts are evaluated apart.")
     data, split = choose_texts(options, models[0]) if texts[0] else (choose_images(options), None)
@@ -118,7 +119,6 @@ def choose_texts(options, model):
     """Returns a `TextSource` or a path, and the split, for models of texts."""
     from keras_gmlp.data.run_folder import Run
     from keras_gmlp.data.text.labelled_texts import name_columns
-    from keras_gmlp.tasks.registry import find_task
 
     task = find_task(model.task)
     refuse(options, ("groups",), "models of texts")

@@ -31,6 +31,7 @@ class Classifier:
         image_shape: `(height, width, channels)` of its images.
         labels: Class names in the order of the logits; `"0"`, `"1"`, ... if the source has none.
         path: The file or folder.
+        task: Name of its task, which says what a call returns.
         preparation: How images are cut to size, arguments of `data.images.read_image.read_image`.
         model: The `keras.Model` of a `.keras` file or of published weights, else `None`.
         named: Whether the source has class names.
@@ -42,13 +43,13 @@ class Classifier:
             each: `side` is relative to the largest part of the model's aspect ratio, `across` and
             `down` are its place in the free room, from 0 to 1. The mean of the logits is the
             answer.
-        task: Name of its task, which says what a call returns.
     """
 
     logits: Callable[[np.ndarray], np.ndarray]
     image_shape: tuple[int, int, int]
     labels: tuple[str, ...]
     path: Path
+    task: str
     preparation: dict = dataclasses.field(default_factory=dict)
     model: object = None
     named: bool = True
@@ -56,7 +57,6 @@ class Classifier:
     confidence: Confidence = dataclasses.field(default_factory=Confidence)
     thresholds: tuple[float, ...] | None = None
     parts: tuple[tuple[float, float, float], ...] = ()
-    task: str = "image_classification"
 
     def __call__(self, image, **options):
         """Returns what the task predicts for an image: usually what `classify` returns."""
@@ -145,9 +145,9 @@ class Classifier:
         return [(row["label"], row["score"]) for row in rows if row["applies"]]
 
 
-def make_classifier(opened, task="image_classification"):
+def make_classifier(opened):
     """Returns the `Classifier` of an opened file, as its card describes it."""
-    path, card = opened.path, opened.card
+    path, card, task = opened.path, opened.card, opened.find_task()
     _check_tensors(opened)
     if opened.model is not None:
         from keras_gmlp.models.structure import require_logits
@@ -173,7 +173,7 @@ def make_classifier(opened, task="image_classification"):
     except ValueError as error:
         raise ValueError(f"{path}: its card is damaged: {first_line(error)}") from None
     thresholds = card.get("thresholds")
-    if thresholds is not None:
+    if thresholds is not None or task.method == "find_labels":
         found = thresholds if isinstance(thresholds, list) else []
         thresholds = tuple(float(t) for t in found if type(t) in (int, float) and 0 <= t <= 1)
         if not len(thresholds) == len(found) == classes:
@@ -193,13 +193,13 @@ def make_classifier(opened, task="image_classification"):
         tuple(shape),
         tuple(labels or map(str, range(classes))),
         path,
+        task.name,
         preparation,
         opened.model,
         bool(labels) and card.get("named", True),
         opened.interpreter,
         confidence,
         thresholds,
-        task=task,
     )
 
 

@@ -8,6 +8,7 @@ import math
 import numpy as np
 
 from keras_gmlp.data.batches.augmentation import Augmentation
+from keras_gmlp.data.images.label_sets import refuse_several
 from keras_gmlp.tasks.classifier import make_classifier
 from keras_gmlp.tasks.task import Task, require_classes
 from keras_gmlp.utils.card import write_card
@@ -152,7 +153,7 @@ class ImageClassification(Task):
 
     def write_card(self, path, model, data, metadata):
         fit = {} if data.fit == "crop" else {"fit": data.fit}
-        write_card(path, model, data.labels, {**metadata, **fit})
+        write_card(path, model, data.labels, {"task": self.name, **metadata, **fit})
 
     def settings(self):
         # Of this class without "task", because runs of all versions have the same keys.
@@ -162,7 +163,7 @@ class ImageClassification(Task):
     @classmethod
     def wrap(cls, opened, warn=None):
         """Returns the `Classifier` of an opened file."""
-        return make_classifier(opened, cls.name)
+        return make_classifier(opened)
 
     @classmethod
     def predict(cls, model, image, top=5):
@@ -176,5 +177,11 @@ class ImageClassification(Task):
                 f"{model.path.parent}: the classes of the model and of {data.name} differ; check "
                 "it on its training data."
             )
-        (images, truth), rows = data.test.arrays(), data.label_rows()
-        return images, truth if rows is None else rows[truth]
+        images, places = data.test.arrays()
+        return images, cls.find_truth(data)[places]
+
+    @classmethod
+    def find_truth(cls, data):
+        """Returns what `score_logits` takes for each class, or set of labels, of the data."""
+        refuse_several(data.name, data.label_sets)
+        return np.arange(len(data.labels))

@@ -2,7 +2,10 @@
 
 import dataclasses
 
+import numpy as np
+
 from keras_gmlp.tasks.image_classification import ImageClassification
+from keras_gmlp.tasks.scores import round_scores
 from keras_gmlp.tasks.task import EVALUATED_SAMPLES
 from keras_gmlp.utils.errors import one_line_errors, printable
 
@@ -51,6 +54,17 @@ class MultiLabelClassification(ImageClassification):
 
     def fits_device(self, data):
         return False
+
+    @classmethod
+    def find_truth(cls, data):
+        rows = data.label_rows()
+        return np.eye(len(data.labels)) if rows is None else rows
+
+    @classmethod
+    def score_logits(cls, logits, truth):
+        from keras_gmlp.objectives.metrics import MeanAveragePrecision
+
+        return round_scores({cls.headline: MeanAveragePrecision(truth.shape[1])(truth, logits)})
 
     def write_card(self, path, model, data, metadata):
         metadata = {**metadata, "thresholds": self.find_thresholds(model, data)}

@@ -15,7 +15,7 @@ def register(task):
 
 
 def find_task(name=None):
-    """Returns the class of a task by its name; recipes and cards without one are for images.
+    """Returns the class of a task by its name; recipes without one are for images.
 
     Args:
         name: Name of a task of this package, or of a subclass of `Task` that was imported. `None`

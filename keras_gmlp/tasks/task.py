@@ -32,7 +32,7 @@ class Task:
     `training_batches` from a place on, without end, and `evaluation_batches` of any split, once.
 
     Attributes:
-        name: Name of the task in `recipe.json`; files without one are image classification.
+        name: Name of the task in `recipe.json` and in cards.
         headline: Metric that curves, tables and `metrics.json` report.
         unit: Plural of what a training set consists of, for example `"images"`.
         unit_size: Number of them in a sample.
@@ -109,12 +109,7 @@ class Task:
     @classmethod
     def score_logits(cls, logits, truth):
         """Returns the scores of logits in the check of an exported file, a dict."""
-        if truth.ndim == 1:
-            return round_scores({"accuracy": np.mean(logits.argmax(-1) == truth)})
-        from keras_gmlp.objectives.metrics import MeanAveragePrecision
-
-        metric = MeanAveragePrecision(truth.shape[1])
-        return round_scores({metric.name: metric(truth, logits)})
+        return round_scores({"accuracy": np.mean(logits.argmax(-1) == truth)})
 
     @classmethod
     def load_samples(cls, models, source, split=None, limit=None):

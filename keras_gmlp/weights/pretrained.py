@@ -53,6 +53,7 @@ class Pretrained:
             `None` reads them from the structure of the model.
         decision: What follows from the logits, entries of the card: the thresholds of a model that
             gives several labels, temperature and energy threshold of a calibrated one.
+        task: Name of its task.
     """
 
     model: keras.Model
@@ -63,6 +64,7 @@ class Pretrained:
     headless: bool = False
     arguments: dict | None = None
     decision: dict = dataclasses.field(default_factory=dict)
+    task: str = "image_classification"
 
     def build_arguments(self, labels=None, **overrides):
         """Returns the arguments of `build` for another image size or other classes.
@@ -123,7 +125,7 @@ class Pretrained:
             ValueError: If the source has no head.
         """
         self._refuse_headless()
-        card = {**self.preparation, **self.decision, "labels": self.labels}
+        card = {"task": self.task, **self.preparation, **self.decision, "labels": self.labels}
         return make_classifier(open_keras(self.model, Path(self.origin), card))
 
     def save(self, path):
@@ -137,7 +139,7 @@ class Pretrained:
         """
         self._refuse_headless()
         model = in_float32(self.model)
-        metadata = {"preset": self.preset, "arguments": self.build_arguments()}
+        metadata = {"task": self.task, "preset": self.preset, "arguments": self.build_arguments()}
         metadata |= {**self.preparation, **self.decision}
         with atomic_write(path) as temporary:
             model.save(temporary)
@@ -327,6 +329,7 @@ def _load_own(path, source, preset):
         str(source),
         arguments=card.get("arguments"),
         decision={name: card[name] for name in DECISION if name in card},
+        task=classifier.task,
     )
 
 

@@ -35,7 +35,7 @@ def classifier(labels=LABELS, shape=(8, 8, 3), path="colours.tflite", **preparat
         known = [label in LABELS for label in labels]
         return np.where(known, means, -9).astype("float32")
 
-    return Classifier(logits, shape, tuple(labels), Path(path), preparation)
+    return Classifier(logits, shape, tuple(labels), Path(path), "image_classification", preparation)
 
 
 def save(path, *colours):

@@ -36,7 +36,8 @@ def classifier(labels=COLOURS, thresholds=None, path="colours.tflite"):
         return (images.mean((1, 2))[:, columns] / 25.5 - 5).astype("float32")
 
     thresholds = (0.5,) * len(labels) if thresholds is None else thresholds or None
-    return Classifier(logits, (8, 8, 3), tuple(labels), Path(path), thresholds=thresholds)
+    task = "multi_label_classification" if thresholds else "image_classification"
+    return Classifier(logits, (8, 8, 3), tuple(labels), Path(path), task, thresholds=thresholds)
 
 
 @pytest.fixture

@@ -108,7 +108,8 @@ def test_one_image_or_many_of_every_source(run, tmp_path, name):
 def test_logits_without_probabilities():
     for logits in ([0, np.nan], [0, np.inf], [-np.inf, -np.inf]):
         rows = np.array([logits], "float32")
-        model = Classifier(lambda _, rows=rows: rows, (8, 8, 3), ("a", "b"), "m.tflite")
+        own = (8, 8, 3), ("a", "b"), "m.tflite", "image_classification"
+        model = Classifier(lambda _, rows=rows: rows, *own)
         with refused("its logits are NaN or infinite", "m.tflite"):
             model.classify(np.zeros((8, 8, 3), "uint8"))
 

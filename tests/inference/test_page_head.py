@@ -51,11 +51,12 @@ def test_logits_by_hand(classifier, head, tmp_path):
     features = make_embedder(classifier)(images)
     expected = features @ np.array(head["weights"]).T + head["bias"]
     thresholds = (0.5,) * len(classifier.labels)
-    other = dataclasses.replace(classifier, confidence=Confidence(2.0), thresholds=thresholds)
+    several = {"task": "multi_label_classification", "thresholds": thresholds}
+    other = dataclasses.replace(classifier, confidence=Confidence(2.0), **several)
     found = add_head(other, write(tmp_path, head))
     np.testing.assert_allclose(found.logits(images), expected, rtol=1e-5)
     assert found.confidence == Confidence()  # that of the former classes
-    assert found.thresholds is None
+    assert (found.task, found.thresholds) == ("image_classification", None)
 
 
 def test_answer_is_the_mean_of_the_views(classifier, head, tmp_path):

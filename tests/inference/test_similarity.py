@@ -121,8 +121,8 @@ def test_what_is_not_compared(pictures, app, model, small_model):
         embed(classifier, [pictures / "broken.png"])
     with refused("the text is empty"):
         embed(small_model, ["a gem", ""])
-    with refused("no features", "model.onnx"):
-        embed(Classifier(None, (16, 16, 3), ("a", "b"), "model.onnx"), [query])
+    with refused("no features", "m.onnx"):
+        embed(Classifier(None, (16, 16, 3), ("a", "b"), "m.onnx", "image_classification"), [query])
     code, _, error = app("similar", query, "--data", query, "--model", model)
     assert (code, "no other image" in error) == (1, True)
 

@@ -127,6 +127,7 @@ def test_run_learns_and_records(run):
     probabilities = keras.ops.convert_to_numpy(keras.ops.sigmoid(logits))
     # In batches of another size some processors add in another order: the sixth digit differs.
     expected = choose_thresholds(rows, probabilities)
+    assert classifier.task == recipe["task"]
     assert classifier.thresholds == pytest.approx(expected, abs=2e-6)
     assert "model.find_labels(" in (directory / "README.md").read_text()
 
@@ -174,6 +175,10 @@ def test_card_with_other_thresholds(tmp_path):
     write_card(tmp_path / "model.keras", model, COLOURS, {"thresholds": [0.5, 0.5, "1"]})
     with pytest.raises(ValueError, match="threshold"):
         load(tmp_path)
+    older = tmp_path / "older.keras"  # whose card names no task
+    model.save(older)
+    write_card(older, model, COLOURS, {"thresholds": [0.5, 0.5, 1]})
+    assert load(older).task == "multi_label_classification"
 
 
 @pytest.mark.once

@@ -9,6 +9,7 @@ import warnings
 
 from keras_gmlp.programs.shared.messages import one_line, print_error
 from keras_gmlp.programs.shared.parser import Parser
+from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.utils.errors import is_of_tensorflow, one_line_warnings, printable
 from keras_gmlp.utils.files import require_output
 from keras_gmlp.utils.sources import DEFAULT_BACKBONE, FEATURES_FIRST, HUB, KINDS, find_model
@@ -136,7 +137,7 @@ def load_model(source, features=False, domain=None, **options):
     from_hub = str(path).startswith(HUB)  # a download shows its progress
     with contextlib.nullcontext() if from_hub else quiet():
         model = load(path, **options)
-    found = "texts" if hasattr(model, "tokenizer") else "images"
+    found = find_task(model.task).domain
     if domain not in (None, found):
         raise ValueError(f"{model.path}: a model of {found}; expected a model of {domain}.")
     return model
