@@ -84,10 +84,14 @@ class ReseedDropout(keras.callbacks.Callback):
             # Keras counts draws in the second number; no epoch has a million.
             start = (self.seed * 10_007 + i) % 2**32
             state.assign(np.array([start, epoch * 2**20 % 2**32], dtype="uint32"))
-        if keras.backend.backend() == "torch":  # enclose `fit` in `private_generator`
+        self.epoch = epoch
+
+    def on_train_batch_begin(self, batch, logs=None):
+        # Not before: opening batches draws a number, and endless ones open once a run.
+        if batch == 0 and keras.backend.backend() == "torch":  # see `private_generator`
             import torch
 
-            torch.manual_seed((self.seed * 10_007 + epoch) % 2**32)
+            torch.manual_seed((self.seed * 10_007 + self.epoch) % 2**32)
 
 
 def generator_states(model):

@@ -81,7 +81,7 @@ class HalfPasses(TextClassification):
 def test_a_resumed_run_continues_with_the_next_batch(prepared, tmp_path):
     split = TextSplit(WORDS, np.arange(10) % 2)
     data = TextData("words", ("even", "odd"), split, split, tokenizer=prepared.tokenizer)
-    model = text.text_classifier(tiny_model(prepared.tokenizer), 2, dropout=0.0)
+    model = text.text_classifier(tiny_model(prepared.tokenizer), 2)
     recipe = Recipe(epochs=2, batch_size=2, task=HalfPasses(length=16))
     initial, weights = model.get_weights(), []
     stops = keras.callbacks.LambdaCallback(on_epoch_end=stop)

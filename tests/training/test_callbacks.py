@@ -103,6 +103,7 @@ def test_dropout_depends_on_seed_and_epoch_alone():
         for _ in range(drawn_before):
             model(ones, training=True)
         callback.on_epoch_begin(epoch)
+        callback.on_train_batch_begin(0)
         return keras.ops.convert_to_numpy(model(ones, training=True))
 
     with private_generator():
