@@ -67,7 +67,8 @@ class Run:
     @property
     def complete(self):
         """Whether the run is complete: `metrics.json` is its last file."""
-        return (self.path / "metrics.json").exists()
+        # Without `recipe.json`, `metrics.json` may be the user's.
+        return all((self.path / name).exists() for name in ("metrics.json", "recipe.json"))
 
     def require_numbers(self, names):
         """Returns the metrics; raises a `ValueError` if one of these is missing."""

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-from pathlib import Path
 
 from keras_gmlp.data.run_folder import RESTORE, Run
 from keras_gmlp.runs.choosing import choose
@@ -10,7 +9,6 @@ from keras_gmlp.runs.prepare import build, prepare
 from keras_gmlp.runs.settings import RunSettings
 from keras_gmlp.training.devices import agree, is_main, single_device
 from keras_gmlp.training.train import train
-from keras_gmlp.utils.files import write_json
 
 
 def read_run(directory):
@@ -68,7 +66,7 @@ def train_run(
     run = prepare(settings, dataset)
     introduce(run)
     complete = Run(settings.out).complete and not restart
-    before = test_weights(run, report, verbose) if run.testable and not complete else {}
+    measured = test_weights(run, report, verbose) if run.testable and not complete else {}
     choice, vectors = choose(run, restart=restart, report=report, verbose=verbose)
     if choice is not None:
         changes = {**choice.changes, **run.settings.changes}
@@ -78,6 +76,7 @@ def train_run(
     if choice is not None:
         given = json.loads(json.dumps(settings.changes))  # others leave another choice
         extra |= {"choice": dataclasses.asdict(choice), "given": given}
+        measured |= {"candidates": choice.candidates}
     metrics = train(
         run.model,
         run.data,
@@ -86,22 +85,17 @@ def train_run(
         restart=restart,
         verbose=verbose,
         extra=extra,
+        measured=measured,
         origin=run.origin,
         vectors=vectors,
         **options,
     )
+    export = export and settings.kind == "data"  # texts are checked with other data
+    if export and is_main() and "tflite" not in metrics.get("exports", {}):
+        from keras_gmlp.export.verify import export_run
 
-    if is_main():
-        added = before if choice is None else {**before, "candidates": choice.candidates}
-        if missing := {name: added[name] for name in added if metrics.get(name) != added[name]}:
-            metrics.update(missing)
-            write_json(Path(settings.out) / "metrics.json", metrics)
-        # Texts are checked with other data.
-        if export and settings.kind == "data" and "tflite" not in metrics.get("exports", {}):
-            from keras_gmlp.export.verify import export_run
-
-            with single_device():
-                metrics["exports"] = export_run(settings.out, ["tflite"], run.data)
+        with single_device():
+            metrics["exports"] = export_run(settings.out, ["tflite"], run.data)
     agree()  # the others wait
     if complete:
         report("this run is complete already; --restart (restart=True) trains it again.")

@@ -22,11 +22,9 @@ CHECKPOINTS = "[0-9]*.weights.h5"  # excludes the hidden file of an unfinished w
 
 def has_progress(directory):
     """Returns whether a folder holds work of a run: an epoch, or settings that candidates chose."""
-    directory = Path(directory)
-    # Without `recipe.json`, `metrics.json` may be the user's.
-    complete = all((directory / name).exists() for name in ("metrics.json", "recipe.json"))
-    begun = any((directory / "checkpoint").glob(CHECKPOINTS))
-    return complete or begun or "choice" in Run(directory).recipe
+    run = Run(directory)
+    begun = any((run.path / "checkpoint").glob(CHECKPOINTS))
+    return run.complete or begun or "choice" in run.recipe
 
 
 # Files of a run and its exports, in the order in which a restart deletes them.

@@ -50,6 +50,7 @@ def train(
     verbose="auto",
     callbacks=(),
     extra=None,
+    measured=None,
     origin=None,
     vectors=None,
 ):
@@ -80,6 +81,7 @@ def train(
             after those of the run. A run that resumes begins with new ones.
         extra: Further entries for `recipe.json`, a dict. A run resumes with the same ones only,
             except for `command`, the options of the program that repeats the run.
+        measured: Further entries for the metrics, a dict, such as what was measured before.
         origin: `preset` and, if they are known, `arguments` with which
             `keras_gmlp.build(preset, **arguments)` rebuilds the model, a dict for the card of
             `model.keras`; `None` if no preset describes it.
@@ -135,7 +137,7 @@ def train(
         if is_main():
             with single_device():
                 metrics = _save(model, data, recipe, directory, origin or {})
-            metrics |= {"parameters": model.count_params(), "epochs": epochs}
+            metrics |= {"parameters": model.count_params(), "epochs": epochs, **(measured or {})}
             metrics |= _describe_history(directory, data, recipe, epochs)
             metrics |= {} if best is None else {"best_epoch": best}
             write_model_card(directory, metrics)

@@ -54,6 +54,7 @@ if "task" in options:
 else:
     time.sleep(1.5)  # the other core is free meanwhile
 (place / "options.json").write_text(sys.argv[1])
+(place / "recipe.json").write_text("{}")
 (place / "metrics.json").write_text("{}")
 """
 
@@ -73,7 +74,8 @@ def test_fine_tuning_waits_for_its_language_model(tmp_path, monkeypatch, capsys)
     assert states == ["complete"] * 2 + ["0 epochs so far"] * 2
     assert "bert_nano-mrpc-1: not trained, because bert_nano failed" in capsys.readouterr().err
     bad.forget_failure()  # as --retry does
-    (bad.directory / "metrics.json").write_text("{}")
+    for name in ("recipe.json", "metrics.json"):
+        (bad.directory / name).write_text("{}")
     Workers(sweep.runs, jobs, "torch").train()
     assert [run.status for run in tuned] == ["complete"] * 4
     found = [json.loads((run.directory / "options.json").read_text()) for run in tuned[:2]]
