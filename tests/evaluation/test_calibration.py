@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from colours import LABELS, colour_model
+from pictures import write_pictures
 from PIL import Image
 from scipy.special import log_softmax, softmax
 
 from keras_gmlp import data
-from keras_gmlp.data.validation import divide_training
 from keras_gmlp.evaluation.calibration import calibrate_run
 from keras_gmlp.export.verify import check_export, export_run
 from keras_gmlp.tasks.confidence import Confidence, energies
@@ -22,11 +22,6 @@ from keras_gmlp.weights.loading import load
 FILES = ("model.keras", "model_float32.tflite", "saved_model")  # with equal logits
 
 
-def save(path, colour):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    Image.new("RGB", (8, 8), tuple(map(int, colour))).save(path)
-
-
 @pytest.fixture(scope="module")
 def photos(tmp_path_factory):
     """Thirty shades of each colour, one in ten nearer to another, and forty greys of no class."""
@@ -34,9 +29,11 @@ def photos(tmp_path_factory):
     for place, label in enumerate(LABELS):
         for i in range(30):
             shown = (place + (i % 10 == 3)) % 3
-            save(root / label / f"{i}.png", rng.integers(0, 90, 3) + 120 * (np.arange(3) == shown))
+            colour = rng.integers(0, 90, 3) + 120 * (np.arange(3) == shown)
+            write_pictures(root / label, [f"{i}.png"], tuple(map(int, colour)), (8, 8))
     for i in range(40):
-        save(root / "_other" / f"{i}.png", np.full(3, rng.integers(20, 60)))
+        grey = int(rng.integers(20, 60))
+        write_pictures(root / "_other", [f"{i}.png"], (grey, grey, grey), (8, 8))
     return root
 
 
@@ -100,7 +97,7 @@ def test_every_format_obeys(exported, photos, tmp_path, app):
     assert after > before
     for i in (0, 1, 2):
         Image.fromarray(images[i]).save(tmp_path / f"{i}.png")
-    save(tmp_path / "grey.png", (30, 30, 30))
+    write_pictures(tmp_path, ["grey.png"], (30, 30, 30), (8, 8))
     for name in FILES:
         classifier = load(run / name)
         for i in (0, 1, 2):
@@ -190,16 +187,3 @@ def test_what_cannot_be_calibrated_is_refused_before_a_change(run, photos, tmp_p
     (run / "model_own.tflite").write_bytes(b"TFL3")
     assert "model_own.tflite" in calibrate(run)[1]
     assert (run / "model.keras").read_bytes() == before
-
-
-def test_run_on_a_fold_has_its_own_validation_images(run, photos):
-    recipe = json.loads((run / "recipe.json").read_text())
-    parts = {"folds": 3, "fold": 2, "validation": 0.25}
-    (run / "recipe.json").write_text(json.dumps({**recipe, **parts}))
-    result = calibrate_run(run, reject=0)
-    held_out = divide_training(data.load(str(photos), (8, 8)), **parts).validation
-    images, labels = held_out.arrays()
-    logits = load(run / "model.keras").logits(images)
-    assert result["images"] == len(labels) == 12
-    highest = energies(logits, result["temperature"]).max()
-    assert 0 < result["energy_threshold"] - highest < 0.01

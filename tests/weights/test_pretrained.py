@@ -206,9 +206,6 @@ def test_weights_of_another_preset_of_ours_are_refused(tmp_path):
     keras_gmlp.build("gmlp_additive_n4_32", depth=1).save(tmp_path / "model.keras")
     with refused("gmlp_additive_n4_32"):
         pretrained.load(tmp_path, "gmlp_linear_n4_32")
-    keras_gmlp.gMLP(8, 1, 12, input_shape=(8, 8, 3), patch_size=4).save(tmp_path / "model.keras")
-    with refused("unknown preset 'gmlp'"):
-        pretrained.load(tmp_path)
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ import shutil
 import numpy as np
 import pytest
 from load_app import load_app
-from PIL import Image
+from pictures import write_pictures
 from refused import refused
 
 from keras_gmlp import data
@@ -17,16 +17,12 @@ from keras_gmlp.runs import RunSettings
 SPLITS = {"train": 6, "test": 2, "val": 1}
 
 
-def save(path, number):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    Image.new("RGB", (4, 4), (number, 0, 0)).save(path)
-
-
 @pytest.fixture
 def photos(tmp_path):
     """Eleven pictures of 2 bursts for each of two classes, a different red each."""
     for number in range(22):
-        save(tmp_path / f"photos/{'ba'[number // 11]}/burst{number % 2}_{number:02}.png", number)
+        name = f"photos/{'ba'[number // 11]}/burst{number % 2}_{number:02}.png"
+        write_pictures(tmp_path, [name], (number, 0, 0))
     return tmp_path / "photos"
 
 
@@ -66,7 +62,7 @@ def test_groups_of_several_labels_hold_out_the_rare_ones(tmp_path):
     labels = [f"rare|{i}" for i in range(5)] + [str(i % 5) for i in range(40)]
     rows = [f"burst{group}/{i}.png,{name}" for group, name in enumerate(labels) for i in range(2)]
     for number, row in enumerate(rows):
-        save(tmp_path / row.split(",")[0], number)
+        write_pictures(tmp_path, [row.split(",")[0]], (number, 0, 0))
     opened = data.load(write(tmp_path / "t.csv", rows), (4, 4), groups=r"burst\d+")
     shown = opened.label_rows()[opened.test.labels].sum(axis=0)
     assert shown[opened.labels.index("rare")] == 2  # one of five groups
@@ -80,8 +76,9 @@ def test_table_equals_folders_of_splits(tmp_path, test):
     for split, count in names.items():
         for label in "ab":
             for _ in range(count):
-                save(tmp_path / "photos" / split / label / f"{number:02}.png", number)
-                rows.append(f"{split.title()};{label};photos/{split}/{label}/{number:02}.png;x,y")
+                name = f"photos/{split}/{label}/{number:02}.png"
+                write_pictures(tmp_path, [name], (number, 0, 0))
+                rows.append(f"{split.title()};{label};{name};x,y")
                 number += 1
     table = write(tmp_path / "t.csv", rows[::-1], "Split;label;path;note", encoding="utf-8-sig")
     folder, tabled = (data.load(name, (4, 4)) for name in (tmp_path / "photos", table))
