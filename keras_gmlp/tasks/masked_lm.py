@@ -107,7 +107,7 @@ class MaskedLM(TextTask):
 
     def check_fit(self, model, data):
         super().check_fit(model, data)
-        if data.valid is None:
+        if data.test is None:
             raise ValueError(
                 f"{data.name} has no text for validation; prepare it with --valid FILE (valid=...)."
             )
@@ -148,7 +148,7 @@ class MaskedLM(TextTask):
         from keras_gmlp.data.batches.host import ArrayBatches
         from keras_gmlp.data.text.masking import validation_set
 
-        windows = validation_set(data.valid if split == "test" else data.train, self.length)
+        windows = validation_set(getattr(data, split), self.length)
         part = slice(None if samples < 0 else samples)
         arrays = keras.tree.map_structure(lambda array: array[part], windows)
         return ArrayBatches(*arrays, batch_size=128)
@@ -158,7 +158,7 @@ class MaskedLM(TextTask):
 
     @classmethod
     def find_unknown(cls, data):
-        infos = data.train.info, data.valid.info
+        infos = data.train.info, data.test.info
         return describe_unknown(max(info["unknown"] / info["tokens"] for info in infos))
 
     def describe_data(self, data):
@@ -166,7 +166,7 @@ class MaskedLM(TextTask):
             **super().describe_data(data),
             "vocabulary_size": data.tokenizer.size,
             "training_tokens": len(data.train),
-            "validation_tokens": len(data.valid),
+            "validation_tokens": len(data.test),
         }
 
     @classmethod

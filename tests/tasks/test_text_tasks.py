@@ -60,7 +60,7 @@ def test_a_language_model_learns(prepared, tmp_path, pipeline):
 
 @pytest.mark.once
 def test_validation_takes_some_windows_and_the_test_all(prepared):
-    windows = len(prepared.valid.windows(16))
+    windows = len(prepared.test.windows(16))
     assert windows > 8
     some, every = TASK.validation_batches(prepared), TASK.evaluation_batches(prepared)
     sizes = [sum(len(batches[i][1]) for i in range(len(batches))) for batches in (some, every)]
@@ -68,6 +68,8 @@ def test_validation_takes_some_windows_and_the_test_all(prepared):
     (inputs, targets, _), (all_inputs, all_targets, _) = some[0], every[0]
     np.testing.assert_array_equal(targets, all_targets[:8])
     np.testing.assert_array_equal(inputs["token_ids"], all_inputs["token_ids"][:8])
+    with pytest.raises(AttributeError):  # not the training text
+        TASK.evaluation_batches(prepared, "validation")
 
 
 class HalfPasses(TextClassification):
@@ -106,7 +108,7 @@ def test_model_and_text_must_fit(prepared):
     longer = dataclasses.replace(TASK, length=17)
     with pytest.raises(ValueError, match="length=17"):
         longer.check_fit(tiny_model(prepared.tokenizer), prepared)
-    without = dataclasses.replace(prepared, valid=None)
+    without = dataclasses.replace(prepared, test=None)
     with pytest.raises(ValueError, match="validation"):
         TASK.check_fit(tiny_model(prepared.tokenizer), without)
 

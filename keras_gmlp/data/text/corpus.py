@@ -182,13 +182,13 @@ class PreparedCorpus:
     Attributes:
         tokenizer: The `Tokenizer`.
         train: The `Corpus` to train on.
-        valid: The `Corpus` of held-out text, or None.
+        test: The `Corpus` of held-out text, or None.
         name: Name of the data in a run's record.
     """
 
     tokenizer: Tokenizer
     train: Corpus
-    valid: Corpus | None = None
+    test: Corpus | None = None
     name: str = "text"
 
     @classmethod
@@ -222,7 +222,7 @@ def prepare_corpus(files, tokenizer, folder, valid=None, lowercase=True, strip_a
             characters (3 million of a language without spaces), or a `Tokenizer`, or the path of a
             tokenizer.json or a vocab.txt.
         folder: Gets tokenizer.json and the tokens. What it already holds is not computed again.
-        valid: Text files for validation.
+        valid: Text files to test on.
         lowercase, strip_accents: For a new tokenizer, as in `Tokenizer.train`.
 
     Returns:

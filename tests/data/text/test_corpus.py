@@ -148,7 +148,7 @@ def test_prepared_corpus_is_opened_again(file, tmp_path, monkeypatch):
     valid = tmp_path / "valid.txt"
     valid.write_text("the first of the second")
     prepared = prepare_corpus(file, 128, tmp_path / "out", valid)
-    assert (prepared.train.info["documents"], prepared.valid.info["documents"]) == (3, 1)
+    assert (prepared.train.info["documents"], prepared.test.info["documents"]) == (3, 1)
     with monkeypatch.context() as patch:
         patch.setattr(module, "_learn", None)
         patch.setattr(module, "encode_files", None)
@@ -158,7 +158,7 @@ def test_prepared_corpus_is_opened_again(file, tmp_path, monkeypatch):
         prepare_corpus(file, 128, tmp_path / "out", lowercase=False)
     given = prepare_corpus(file, tmp_path / "out/tokenizer.json", tmp_path / "given")
     assert given.tokenizer.hash == prepared.tokenizer.hash
-    assert given.valid is None
+    assert given.test is None
     Tokenizer.train(["another"], 128).save(tmp_path / "out/tokenizer.json")
     with pytest.raises(ValueError, match="another tokenizer"):
         PreparedCorpus.open(tmp_path / "out")
