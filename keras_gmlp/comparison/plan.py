@@ -12,6 +12,7 @@ from keras_gmlp.data.run_folder import Run
 from keras_gmlp.data.text.labelled_texts import open_texts
 from keras_gmlp.models.presets import lookup
 from keras_gmlp.runs.settings import RunSettings, short_task
+from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.training.recipes import differences
 from keras_gmlp.training.run_directory import check_samples, has_progress, read_history
 from keras_gmlp.utils.errors import first_line
@@ -33,8 +34,12 @@ class Measure:
 
 
 ACCURACY = Measure("accuracy (%)", "test_accuracy")
-PERPLEXITY = Measure("perplexity", "test_perplexity", 1.0)
 MATTHEWS = Measure("Matthews correlation (x 100)", "test_matthews_correlation")
+MEASURES = {  # by the headline of a task
+    "accuracy": ACCURACY,
+    "mean_average_precision": Measure("mean average precision (%)", "test_mean_average_precision"),
+    "perplexity": Measure("perplexity", "test_perplexity", 1.0),
+}
 
 
 class PlannedRun:
@@ -54,10 +59,9 @@ class PlannedRun:
 
     @property
     def measure(self):
-        if self.settings.kind == "prepared":
-            return PERPLEXITY
-        of_task = self.settings.kind == "task" and short_task(self.settings.task) == "cola"
-        return MATTHEWS if of_task else ACCURACY
+        if self.settings.kind == "task" and short_task(self.settings.task) == "cola":
+            return MATTHEWS
+        return MEASURES[find_task(self.recorded.get("task")).headline]
 
     @property
     def metrics(self):
@@ -183,6 +187,8 @@ class Plan:
             recorded = dict(run.recorded)
             if "environment" in recorded:
                 recorded["backend"] = recorded["environment"]["backend"]
+            if run.settings.kind == "data":
+                recorded.pop("task", None)  # the labels of the images decide it
             if "image_shape" in recorded:
                 recorded["image_size"] = recorded["image_shape"][:2]
             here = {**run.describe(), **({"backend": backend} if backend else {})}

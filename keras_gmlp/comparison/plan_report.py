@@ -56,7 +56,7 @@ class Line:
         self.complete = [run for run in runs if run.complete]
         self.rows = [rows[run] for run in self.complete]
         self.name = re.sub(r"-(s|seed)?\d+$", "", runs[0].name)
-        self.preset, self.measure = runs[0].preset, runs[0].measure
+        self.preset, self.measure = runs[0].preset, (self.complete or runs)[0].measure
         build = PRESETS.get(self.preset, (None,))[0]
         self.family = build.__name__ if build else ""
         self.scores = {run.seed: run.score for run in self.complete}

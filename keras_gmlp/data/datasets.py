@@ -9,7 +9,6 @@ import numpy as np
 
 from keras_gmlp.data.images.folder import load_folder
 from keras_gmlp.data.images.image_data import ImageData
-from keras_gmlp.data.images.label_sets import refuse_several
 from keras_gmlp.data.images.packed import is_packed, load_packed
 from keras_gmlp.data.images.resizing import require_fit, require_size
 from keras_gmlp.data.images.samples import from_arrays, resize_images
@@ -52,13 +51,6 @@ def check_path(name):
             f"{name}: a file; expected a data set's name, or a folder of class folders, or a table "
             "(.csv, .tsv)."
         )
-
-
-def require_one_label(name):
-    """Raises a `ValueError` of one line if the images of a table or packed set have several."""
-    path = find_path(name)
-    if is_table(path) or is_packed(path):
-        refuse_several(name, load(name).label_sets)
 
 
 def load(name, image_size=None, data_dir=None, channels=None, groups=None, fit=None, roles=None):

@@ -100,7 +100,7 @@ def compare(options):
 def list_runs(options):
     """Returns the settings of the runs of presets; a `ValueError` names a wrong option."""
     from keras_gmlp.comparison import plan_images, plan_texts
-    from keras_gmlp.data.datasets import check_path, require_one_label
+    from keras_gmlp.data.datasets import check_path
 
     shared = read_settings(options)
     if taken := {"seed", "epochs"} & shared.set.keys():
@@ -114,7 +114,6 @@ def list_runs(options):
         return plan_texts(*place, options.tasks or ["sst2"], options.runs, options.seeds)
     if not options.no_train:
         check_path(shared.data)
-        require_one_label(shared.data)
     return plan_images(*place, options.runs, options.seeds, options.fractions)
 
 

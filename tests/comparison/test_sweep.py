@@ -5,10 +5,12 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import keras
 import pytest
 from load_app import load_app
+from own_images import write_folder
 from read_table import read_table
 
 from keras_gmlp.comparison import costs
@@ -212,6 +214,21 @@ def test_runs_of_a_file_are_trained_and_compared_and_a_bad_one_is_one_line(
     assert (code, "'modl'" in error) == (2, True)
     code, _, error = app("compare", path, "--epochs", "3")
     assert (code, "no --epochs" in error) == (2, True)
+
+
+def test_images_with_any_number_of_labels_are_compared(tmp_path, train_here):
+    photos = Path(write_folder(tmp_path / "photos", train=4))
+    paths = [path.relative_to(tmp_path) for path in sorted(photos.rglob("*.png"))]
+    rows = [f"{path},{path.parts[2]}|seen,{path.parts[1]}" for path in paths]
+    (tmp_path / "table.csv").write_text("\n".join(["path,labels,split", *rows]))
+    shared = RunSettings(data=str(tmp_path / "table.csv"), image_size=8, set_model={"depth": 1})
+    shared = shared.with_changes(epochs=1, precision="float32")
+    runs = Plan(plan_images(["gmlp_n4_32"], shared, tmp_path / "runs")).runs
+    for _ in range(2):  # the second time they are complete
+        Plan([run.settings for run in runs]).work()
+    (row,), _ = write_report(runs, tmp_path / "report")
+    assert row["measure"] == "mean average precision (%)"
+    assert row["score"] == pytest.approx(100 * runs[0].metrics["test_mean_average_precision"])
 
 
 @pytest.mark.skipif(CORES < 2, reason="two runs at a time need two cores")
