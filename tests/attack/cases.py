@@ -339,3 +339,7 @@ def main(arguments=None):
         print(f"{kind}: {count:,} cases, {len(found)} failed", *found, sep="\n  ")
         failed += found
     return int(bool(failed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
