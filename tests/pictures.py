@@ -1,4 +1,4 @@
-"""Generated pictures and folders of them, for tests of reading."""
+"""Generated pictures and folders of them, for tests of reading and of the data check."""
 
 import io
 import struct
@@ -12,6 +12,29 @@ def photo(height=47, width=61):
     """A smooth random picture."""
     small = np.random.default_rng(0).integers(0, 256, (7, 9, 3), "uint8")
     return Image.fromarray(small).resize((width, height), Image.BICUBIC)
+
+
+def scene(rng, width=80, height=64):
+    """Returns a picture of smooth blobs in random colours."""
+    colours = rng.integers(0, 256, (4, 5, 3), "uint8")
+    return Image.fromarray(colours).resize((width, height), Image.Resampling.BICUBIC)
+
+
+def digit(pixels):
+    return Image.fromarray((pixels * 255 / 16).astype("uint8")).convert("RGB")
+
+
+def compress(image):
+    return Image.open(io.BytesIO(encode(image, "JPEG", quality=50))).convert("RGB")
+
+
+def crop(image):
+    width, height = image.size
+    return image.resize(image.size, box=(0.05 * width, 0, width, 0.95 * height))
+
+
+def thumbnails(images):
+    return np.array([np.asarray(image.resize((32, 32))) for image in images])
 
 
 def encode(picture, kind="PNG", **options):

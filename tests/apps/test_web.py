@@ -8,9 +8,8 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from blobs import scene
 from load_app import APPS
-from pictures import encode, png_header
+from pictures import encode, png_header, scene
 from PIL import Image
 from random_models import random_model
 from web_page import (

@@ -9,10 +9,10 @@ from types import SimpleNamespace
 import keras
 import numpy as np
 import pytest
-from blobs import compress, scene
 from check_layer import to_numpy
 from load_app import ROOT
 from other_backend import run_under
+from pictures import compress, scene
 from random_models import random_model
 from refused import refused
 from small_text import LENGTH, LINES, small_text_model, small_tokenizer

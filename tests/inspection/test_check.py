@@ -6,7 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
-from blobs import crop, scene
+from pictures import crop, scene
 from PIL import Image, ImageEnhance
 
 from keras_gmlp.inspection.check import check_folder

@@ -1,7 +1,7 @@
 """Planted wrong labels."""
 
 import numpy as np
-from blobs import digit, thumbnails
+from pictures import digit, thumbnails
 from sklearn.datasets import load_digits
 
 from keras_gmlp.inspection.label_errors import (

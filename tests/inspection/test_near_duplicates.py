@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from blobs import compress, crop, digit, scene, thumbnails
+from pictures import compress, crop, digit, scene, thumbnails
 from PIL import Image, ImageEnhance
 from sklearn.datasets import load_digits
 
