@@ -4,6 +4,8 @@ import numpy as np
 from PIL import Image
 
 import keras_gmlp
+from keras_gmlp.runs import choosing
+from keras_gmlp.utils import sources
 from keras_gmlp.weights.pretrained import Pretrained
 
 SIZES = {"dim": 16, "depth": 1, "hidden_dim": 32, "patch_size": 4, "input_shape": (8, 8, 3)}
@@ -35,3 +37,11 @@ def write_folder(place, train=20, test=4, validation=0, noise=110, classes=3):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 Image.fromarray(pixels).save(path)
     return str(place)
+
+
+def replace_backbone(models, monkeypatch):
+    """Writes a tiny model in place of the included backbone, which trains for an epoch."""
+    (models / sources.DEFAULT_BACKBONE).mkdir(parents=True)
+    write_start(models / sources.DEFAULT_BACKBONE / "model.keras")
+    monkeypatch.setattr(sources, "SHIPPED", models)
+    monkeypatch.setattr(choosing, "plan_training", lambda images: {"epochs": 1, "batch_size": 8})

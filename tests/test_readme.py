@@ -7,13 +7,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from own_images import write_folder, write_start
+from own_images import replace_backbone, write_folder
 from small_text import LINES
 
 import keras_gmlp
 from keras_gmlp import data
 from keras_gmlp.export.formats import export
-from keras_gmlp.runs import choosing
 from keras_gmlp.utils import sources
 from keras_gmlp.weights import pretrained
 from keras_gmlp.weights.loading import load
@@ -92,11 +91,7 @@ def test_weights_example(monkeypatch):
 
 @pytest.mark.eager
 def test_finetuning_example(workspace, monkeypatch, capsys):
-    start = workspace / "models" / sources.DEFAULT_BACKBONE
-    start.mkdir(parents=True)
-    write_start(start / "model.keras")  # tiny, in place of the included model
-    monkeypatch.setattr(sources, "SHIPPED", start.parent)
-    monkeypatch.setattr(choosing, "plan_training", lambda images: {"epochs": 1, "batch_size": 8})
+    replace_backbone(workspace / "models", monkeypatch)
     write_folder(workspace / "photos")
     names = run("docs/guides/your-images.md")
     assert names["model"].output_shape == (None, 3)

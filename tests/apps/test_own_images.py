@@ -4,9 +4,8 @@ import json
 
 import pytest
 from load_app import load_app
-from own_images import write_folder, write_start
+from own_images import replace_backbone, write_folder
 
-from keras_gmlp.runs import choosing
 from keras_gmlp.utils import sources
 
 pytestmark = [pytest.mark.once, pytest.mark.eager]
@@ -20,13 +19,8 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def backbone(tmp_path, monkeypatch):
-    """A tiny model in place of the included backbone."""
-    name = sources.DEFAULT_BACKBONE
-    (tmp_path / "models" / name).mkdir(parents=True)
-    write_start(tmp_path / "models" / name / "model.keras")
-    monkeypatch.setattr(sources, "SHIPPED", tmp_path / "models")
-    monkeypatch.setattr(choosing, "plan_training", lambda images: {"epochs": 1, "batch_size": 8})
-    return name
+    replace_backbone(tmp_path / "models", monkeypatch)
+    return sources.DEFAULT_BACKBONE
 
 
 def test_start(backbone, folder):
