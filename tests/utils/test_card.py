@@ -4,11 +4,9 @@ import zipfile
 from hashlib import sha256
 from types import SimpleNamespace
 
-import keras
 import pytest
 from refused import refused
 
-from keras_gmlp import gMLP
 from keras_gmlp.utils import card
 from keras_gmlp.utils.card import from_members, members, read_card, write_card, write_text_card
 
@@ -68,18 +66,6 @@ def test_class_names_that_would_be_lost_are_refused(tmp_path):
     with refused("cannot hold the class name"):
         write_text_card(path, "text_classification", TOKENIZER, ["bad", ""])
     assert path.read_bytes() == before
-
-
-def test_model_files_keep_what_their_runtimes_read(tmp_path):
-    path = tflite_file(tmp_path)
-    before = path.read_bytes()
-    write_card(path, NO_MODEL, LABELS)
-    assert path.read_bytes().startswith(before)
-    model = gMLP(8, 1, 8, input_shape=(8, 8, 3), patch_size=4, classes=3)
-    model.save(tmp_path / "a.keras")
-    write_card(tmp_path / "a.keras", model, LABELS)
-    loaded = keras.saving.load_model(tmp_path / "a.keras", compile=False)
-    assert loaded.count_params() == model.count_params()
 
 
 def test_file_that_is_cut_off_has_its_card_or_none_or_an_error(tmp_path):
