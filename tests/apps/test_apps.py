@@ -2,12 +2,11 @@
 
 import json
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 from load_app import ROOT, load_app
+from pictures import write_noise
 from PIL import Image
 
 import keras_gmlp
@@ -46,11 +45,9 @@ def test_train_leaves_a_model_ready_to_ship(run):
     assert abs(metrics["exports"]["tflite"]["accuracy"] - metrics["test_accuracy"]) < 0.02
 
 
-def test_train_again_is_complete_and_other_settings_fail_in_one_line(run, app):
+def test_train_again_is_complete(run, app):
     code, output, _ = app("train", *QUICK, "--epochs", "3", "--out", run)
     assert (code, "complete already" in output) == (0, True)
-    code, _, error = app("train", *QUICK, "--epochs", "4", "--out", run)
-    assert (code, "epochs 3 there, 4 here" in error, error.count("\n")) == (1, True, 1)
 
 
 def test_train_continues_from_weights(run, tmp_path, app):
@@ -81,6 +78,9 @@ def test_classify_prints_bars_and_json_and_continues_after_bad_files(run, pictur
     assert (code, answer["file"], len(answer["predictions"])) == (1, str(picture), 5)
     for path, error in zip(bad, errors.splitlines(), strict=True):
         assert error.startswith(f"classify: {path}: ")
+    _, output, _ = app("classify", CAT, "--json", "--top", "2")  # by the included model
+    labels = {prediction["label"] for prediction in json.loads(output)["predictions"]}
+    assert labels == {"tabby", "egyptian_cat"}
 
 
 def test_classify_escapes_names_that_could_change_the_terminal(capsys):
@@ -127,25 +127,6 @@ def test_ctrl_c_says_what_resumes(tmp_path, monkeypatch, app):
     assert (code, "without --restart resumes the run" in error) == (130, True)
 
 
-# Runs the program, and fails if it imported what takes seconds.
-COLD = """
-import sys
-from keras_gmlp.programs import run
-code = run("classify", sys.argv[1:])
-slow = [name for name in ("keras", "tensorflow", "torch", "jax") if name in sys.modules]
-sys.exit(code or ", ".join(slow) or 0)
-"""
-
-
-def test_classify_starts_without_keras_and_names_a_cat_among_everyday_classes():
-    command = [sys.executable, "-c", COLD, str(CAT), "--json", "--top", "3"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    complaints = [line for line in done.stderr.splitlines() if not line.startswith("INFO: ")]
-    assert (done.returncode, complaints) == (0, [])
-    found = json.loads(done.stdout)["predictions"]
-    assert {prediction["label"] for prediction in found[:2]} == {"tabby", "egyptian_cat"}
-
-
 @pytest.fixture
 def ask(app, tmp_path, monkeypatch):
     """Runs a program in an empty folder, with one included model, and returns its JSON."""
@@ -165,18 +146,16 @@ def ask(app, tmp_path, monkeypatch):
 @pytest.fixture
 def photos(tmp_path):
     """A folder with two classes of the model."""
-    random = np.random.default_rng(0)
-    for number in range(12):
-        path = tmp_path / "photos" / ("cat", "dog")[number % 2] / f"{number}.png"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(random.integers(0, 256, (32, 32, 3), "uint8")).save(path)
-    return str(tmp_path / "photos")
+    folder = write_noise(tmp_path / "photos", "png", 32, 32)
+    for old, new in (("a", "cat"), ("b", "dog")):
+        (folder / old).rename(folder / new)
+    return str(folder)
 
 
 def test_programs_take_included_models_by_name_and_write_into_their_folder(ask, photos, tmp_path):
     folder = tmp_path / "models" / "short"
     assert ask("classify", CAT, "--model", "short")["predictions"][0]["label"] == "cat"
-    assert len(ask("similar", CAT, "--data", photos, "--model", "short")["similar"]) == 12
+    assert len(ask("similar", CAT, "--data", photos, "--model", "short")["similar"]) == 15
     report = ask("evaluate", "short", "short/model.keras", "--data", photos)
     assert [row["model"] for row in report["models"]] == ["short", "short/model.keras"]
     assert ask("convert", "short")["path"] == "runs/short/model.keras"
@@ -184,7 +163,7 @@ def test_programs_take_included_models_by_name_and_write_into_their_folder(ask, 
     assert found["accuracy"] is not None
     pictures = ask("visualize", "short", "--only", "explain", "--image", CAT)["pictures"]
     assert pictures == [str(folder / "pictures" / "explain.png")]
-    assert ask("calibrate", "short", "--data", photos)["images"] == 12
+    assert ask("calibrate", "short", "--data", photos)["images"] == 20
     assert "calibration" in json.loads((folder / "metrics.json").read_text())
 
 
@@ -199,4 +178,4 @@ def test_default_backbone(ask, photos, tmp_path):
     assert check("--model", "none") is None
     pictures = ask("visualize", "--only", "explain", "--image", CAT)["pictures"]
     assert pictures == [f"runs/{sources.DEFAULT_BACKBONE}/pictures/explain.png"]
-    assert len(ask("similar", CAT, "--data", photos)["similar"]) == 12
+    assert len(ask("similar", CAT, "--data", photos)["similar"]) == 15

@@ -158,11 +158,11 @@ def test_downloaded_classifier_opens_again(page, pictures, tmp_path):
 
 
 def test_what_is_missing_is_one_line(page, pictures):
-    expected = iter(["Class 1 has no name", "Class 2 has no name", "Two classes are named a"])
-    for names in ([], ["a"], ["a", " a "]):
-        name_classes(page, *names)
-        page.click("#learn")
-        page.get_by_text(next(expected)).wait_for()
+    page.click("#learn")
+    page.get_by_text("Class 1 has no name").wait_for()
+    name_classes(page, "a", " a ")
+    page.click("#learn")
+    page.get_by_text("Two classes are named a").wait_for()
     name_classes(page, "a\u2028", "b")
     page.click("#learn")
     page.get_by_text("a has no pictures. Add some").wait_for()
@@ -210,11 +210,6 @@ def test_classes_and_pictures_come_and_go(page, pictures):
 
 
 def test_camera(page, pictures):
-    page.locator(".film").first.wait_for()
-    page.click("#add-class")
-    page.locator(".film").nth(2).click()
-    page.locator("#teach-viewfinder").wait_for()
-    page.locator(".remove").nth(2).click()
     page.locator(".film").first.click()
     page.locator("#teach-viewfinder").wait_for()
     track = page.locator("#teach-viewfinder").evaluate_handle("v => v.srcObject.getTracks()[0]")
