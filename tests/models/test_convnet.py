@@ -13,12 +13,6 @@ from keras_gmlp.models.convnet import PartialIdentity
 SMALL = {"widths": (6, 8), "input_shape": (10, 9, 3), "classes": 3}
 
 
-def redrawn(**overrides):
-    """Returns a ConvNet with random weights and statistics, and these by path."""
-    model = ConvNet(**{**SMALL, **overrides})
-    return model, redraw_all(model)
-
-
 def halved(x):
     """The largest of 2 x 2 values; a last odd row or column is left out."""
     rows, columns = x.shape[1] // 2, x.shape[2] // 2
@@ -46,7 +40,8 @@ def reference(images, weights, depth=2):
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_logits(depth):
-    model, weights = redrawn(depth=depth)
+    model = ConvNet(**SMALL, depth=depth)
+    weights = redraw_all(model)
     images = pixels(4, 10, 9, 3)
     expected = reference(images.astype("float64"), weights, depth)
     assert np.abs(expected).max() > 0.1
@@ -97,7 +92,7 @@ def test_filters_have_length_1_after_a_step():
 
 
 def test_first_layer_and_logits_are_float32_under_mixed_precision():
-    model, _ = redrawn(dtype="mixed_bfloat16")
+    model = ConvNet(**SMALL, dtype="mixed_bfloat16")
     assert keras.backend.standardize_dtype(model(pixels(4, 10, 9, 3)).dtype) == "float32"
     assert model.get_layer("stem").compute_dtype == "float32"
     assert model.get_layer("block_0_convolution").compute_dtype == "bfloat16"

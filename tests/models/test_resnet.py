@@ -9,12 +9,6 @@ from keras_gmlp import ResNet
 SMALL = {"depth": 14, "width": 4, "input_shape": (8, 8, 3), "classes": 3}
 
 
-def redrawn(**overrides):
-    """Returns a ResNet with random weights and statistics, and these by path."""
-    model = ResNet(**{**SMALL, **overrides})
-    return model, redraw_all(model)
-
-
 def normalized_convolution(x, weights, name, stride=1):
     x = convolution(x, weights[f"{name}_convolution/kernel"], stride=stride)
     norm = {key: weights[f"{name}_norm/{key}"] for key in ("gamma", "beta")}
@@ -36,7 +30,8 @@ def reference(images, weights):
 
 
 def test_logits():
-    model, weights = redrawn()
+    model = ResNet(**SMALL)
+    weights = redraw_all(model)
     images = pixels(4, 8, 8, 3)
     expected = reference(images.astype("float64"), weights)
     assert np.abs(expected).max() > 0.5

@@ -130,32 +130,20 @@ def test_another_image_size_is_resized_and_keeps_its_normalization(ours):
     )
 
 
-def bare(published, tmp_path):
-    path = tmp_path / "bare.safetensors"
-    path.write_bytes(published.read_bytes())
-    return path
-
-
-def described(**config):
-    def write(published, tmp_path):
-        (tmp_path / "config.json").write_text(json.dumps(config))
-        return bare(published, tmp_path)
-
-    return write
-
-
 def test_what_cannot_be_loaded_is_said_in_one_line(published, tmp_path):
-    vit = "vit_tiny_patch16_224"
-    for source, preset, message in (
-        (bare, None, "name the preset"),
-        (described(architecture=vit), NAME, "weights of vit_ti16_224"),
-        (described(architecture=NAME, global_pool="token"), None, "head reads 'token'"),
-        (described(architecture=vit, model_args={"num_heads": 6}), None, "num_heads 6"),
-        (lambda p, t: t / "none.keras", None, "no such"),
+    vit, path = "vit_tiny_patch16_224", tmp_path / "bare.safetensors"
+    path.write_bytes(published.read_bytes())
+    for config, preset, message in (
+        ({}, None, "name the preset"),
+        ({"architecture": vit}, NAME, "weights of vit_ti16_224"),
+        ({"architecture": NAME, "global_pool": "token"}, None, "head reads 'token'"),
+        ({"architecture": vit, "model_args": {"num_heads": 6}}, None, "num_heads 6"),
     ):
-        path = source(published, tmp_path)
+        (tmp_path / "config.json").write_text(json.dumps(config))
         with refused(message, path):
             pretrained.load(path, preset)
+    with refused("no such", tmp_path / "none.keras"):
+        pretrained.load(tmp_path / "none.keras")
 
 
 def test_head_stays_only_where_the_names_are_known(ours, tmp_path):

@@ -22,22 +22,22 @@ AUGMENTATIONS = {
 }
 
 
-def image_data(images, labels, mirror=True):
+def image_data(images, labels):
     images, shape = np.asarray(images, "uint8"), tuple(np.shape(images)[1:])
     split = samples.Samples(np.asarray(labels, "int64"), shape, images.__getitem__)
     names = tuple(map(str, range(max(labels) + 1)))
-    return ImageData("planted", names, shape, split, split, mirror)
+    return ImageData("planted", names, shape, split, split)
 
 
-def noise(count=12, size=8, channels=3, mirror=True):
+def noise():
     """Random images; the class is the number of the image."""
-    images = np.random.default_rng(0).integers(1, 256, (count, size, size, channels))
-    return image_data(images, range(count), mirror)
+    images = np.random.default_rng(0).integers(1, 256, (12, 8, 8, 3))
+    return image_data(images, range(12))
 
 
-def plain(*values, size=8):
+def plain(*values):
     """Images of one value each; the class is the number of the image."""
-    images = np.broadcast_to(np.reshape(values, (-1, 1, 1, 1)), (len(values), size, size, 3))
+    images = np.broadcast_to(np.reshape(values, (-1, 1, 1, 1)), (len(values), 8, 8, 3))
     return image_data(images, range(len(values)))
 
 
