@@ -49,17 +49,10 @@ def choose_pipeline(recipe, data, directory=None):
     return chosen
 
 
-def count_batches(data, recipe):
-    """Returns how many samples a batch has, and how many batches an epoch."""
-    samples = recipe.task.samples_per_epoch(data)
-    batch_size = min(recipe.batch_size, samples)
-    return batch_size, samples // batch_size
-
-
 def prepare_fit(model, data, recipe):
     """Compiles a model; returns the one that trains and, for the device, the `DeviceBatches`."""
     task, trained, batches, kind = recipe.task, model, None, keras.Model
-    batch_size, steps = count_batches(data, recipe)
+    batch_size, steps = recipe.count_batches(data)
     distribution = keras.distribution.distribution()
     if getattr(task, "teacher", None) is not None:
         kind = make_taught_class(task, model)
@@ -118,7 +111,7 @@ def fit(model, batches, data, recipe, callbacks, epoch=0, validate=False, verbos
 
 def _make_batches(data, recipe, epoch):
     """Returns the training batches from an epoch on, and how many of endless ones make an epoch."""
-    part, (batch_size, steps) = find_process(), count_batches(data, recipe)
+    part, (batch_size, steps) = find_process(), recipe.count_batches(data)
     position = Position(recipe.seed, epoch, epoch * steps, recipe.epochs, part)
     batches = recipe.task.training_batches(data, batch_size, position)
     if not isinstance(batches, keras.utils.PyDataset):

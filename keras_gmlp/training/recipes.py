@@ -109,6 +109,12 @@ class Recipe:
         depth = {} if self.stochastic_depth is None else {"stochastic_depth": self.stochastic_depth}
         return {"dtype": self.precision, **depth}
 
+    def count_batches(self, data):
+        """Returns how many samples a batch has, and how many batches an epoch."""
+        samples = self.task.samples_per_epoch(data)
+        batch_size = min(self.batch_size, samples)
+        return batch_size, samples // batch_size
+
     def settings(self):
         """Returns all settings for `recipe.json`, a dict; those of the task are not nested."""
         settings = {}

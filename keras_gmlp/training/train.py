@@ -25,13 +25,7 @@ from keras_gmlp.training.callbacks import (
 from keras_gmlp.training.checkpoints import RunCheckpoint
 from keras_gmlp.training.devices import agree, check_agreement, is_main, single_device
 from keras_gmlp.training.model_card import write_model_card
-from keras_gmlp.training.pipeline import (
-    adapt_layers,
-    choose_pipeline,
-    count_batches,
-    fit,
-    prepare_fit,
-)
+from keras_gmlp.training.pipeline import adapt_layers, choose_pipeline, fit, prepare_fit
 from keras_gmlp.training.recipes import find_recipe
 from keras_gmlp.training.run_directory import LOCK_TIMEOUT, claim, read_history, trim_history
 from keras_gmlp.utils import plotting
@@ -235,7 +229,7 @@ def _describe_history(directory, data, recipe, epochs):
     split = task.validation_split(data) + " (averaged weights)" * bool(recipe.ema)
     draw_curves(history, directory / "curves.png", task.headline, split)
     seconds = [float(row["seconds"]) for row in history]
-    units = math.prod(count_batches(data, recipe)) * task.unit_size
+    units = math.prod(recipe.count_batches(data)) * task.unit_size
     speed = {f"{task.unit}_per_second": round(units / max(statistics.median(seconds), 0.01), 1)}
     whole = {"seconds": round(sum(seconds), 1)} if len(history) == epochs else {}
     return {**whole, **speed}
