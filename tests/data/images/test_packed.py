@@ -147,22 +147,16 @@ def test_file_larger_than_memory_is_read(tmp_path):
     assert image.sum() == image[-1, -1, -1] == 7
 
 
-def record_requests(monkeypatch, size):
-    """Returns the list to which the numbers of requested images of `size` bytes are appended."""
-    found = []
+def test_images_are_requested_in_the_order_of_reading(packed, monkeypatch):
+    requested = []
 
     class Recorder(mmap.mmap):
         def madvise(self, advice, start, length):
             assert (advice, start % mmap.PAGESIZE) == (mmap.MADV_WILLNEED, 0)
-            found.append((start + length) // size - 1)  # files start with fewer bytes than `size`
+            requested.append((start + length) // 768 - 1)  # files start with less than an image
 
     monkeypatch.setattr(mmap, "mmap", Recorder)
-    return found
-
-
-def test_images_are_requested_in_the_order_of_reading(packed, monkeypatch):
     monkeypatch.setattr(samples, "MEMORY_LIMIT", 0)
-    requested = record_requests(monkeypatch, 768)
     found = data.hold_out(load_packed(packed), 0.25)
     read = np.concatenate([images for images, _ in data.training_batches(found, 12)])
     order = list(requested)

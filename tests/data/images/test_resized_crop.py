@@ -42,14 +42,6 @@ def test_windows_are_those_of_torchvision(scale):
         np.testing.assert_array_equal(draw_windows(draws, *size, scale, np), expected)
 
 
-def expected_pixels(image, draws, size):
-    """Pillow's pixels of the window, which are those of torchvision's transform."""
-    window = draw_windows(draws, image.height, image.width, SCALE, np)
-    top, left, height, width = map(int, window)
-    part = image.crop((left, top, left + width, top + height))
-    return np.asarray(part.resize(size[::-1], Image.BILINEAR)).astype(int)
-
-
 @pytest.fixture(scope="module")
 def images():
     return np.stack([np.asarray(photo(24, 20 + n).resize((20, 24))) for n in range(6)])
@@ -78,7 +70,9 @@ def test_all_samples_read_windows(tmp_path, images, kind):
     draws = np.random.default_rng(3).uniform(size=(6, DRAWS)).astype("float32")
     found = samples.read(np.arange(5, -1, -1), make_windows(draws, SCALE))
     for pixels, number, row in zip(found, range(5, -1, -1), draws, strict=True):
-        expected = expected_pixels(Image.fromarray(images[number]), row, shape[:2])
+        top, left, height, width = map(int, draw_windows(row, *shape[:2], SCALE, np))
+        part = Image.fromarray(images[number]).crop((left, top, left + width, top + height))
+        expected = np.asarray(part.resize((20, 24), Image.BILINEAR)).astype(int)
         if kind == "grey":
             expected = expected @ [[0.299], [0.587], [0.114]]
         assert pixels.shape == expected.shape
