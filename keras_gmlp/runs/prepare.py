@@ -69,8 +69,8 @@ def prepare(settings, dataset=None):
         ValueError: If the settings cannot work, or the data or the weights cannot be loaded.
     """
     settings.check()
-    recipe = settings.make_recipe()
-    if recipe.task.domain == "texts":
+    if settings.kind != "data":
+        recipe = settings.make_recipe()
         keras.utils.set_random_seed(recipe.seed)
         make = _adapt_language_model if settings.task else _build_language_model
         return PreparedRun(settings, recipe, *make(settings, recipe))
@@ -86,13 +86,13 @@ def prepare(settings, dataset=None):
         found = {"model": source.preset, "fit": fit, "set_model": arguments}
         settings = dataclasses.replace(settings, **found)
     dataset = load_data(settings, source.model.input_shape[1:] if source else None, dataset)
-    require_validation(recipe, dataset)
     return build(settings, source, dataset)
 
 
 def build(settings, source, dataset):
     """Builds the preset's model, or adapts the one of the weights, for the data."""
     recipe = match_labels(settings.make_recipe(), dataset)
+    require_validation(recipe, dataset)
     keras.utils.set_random_seed(recipe.seed)
     chosen = {"input_shape": dataset.image_shape, **settings.patches, **settings.set_model}
     chosen |= recipe.model_arguments()
