@@ -6,8 +6,13 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "label_scores": ["LabelPredictions"],
-        "scoring": ["Predictions", "calibration_error", "evaluate", "write_report"],
+        "scoring": [
+            "LabelPredictions",
+            "Predictions",
+            "calibration_error",
+            "evaluate",
+            "write_report",
+        ],
         "calibration": ["calibrate_run"],
         "labelled": ["LabelledImages"],
     },

@@ -6,10 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from keras_gmlp.data.images.folder import open_other
-from keras_gmlp.data.images.label_sets import refuse_several
 from keras_gmlp.data.run_folder import Run
 from keras_gmlp.evaluation.labelled import LabelledImages
-from keras_gmlp.evaluation.scoring import read_logits
 from keras_gmlp.inference.card_update import find_models, read_any_card, update_card
 from keras_gmlp.tasks.confidence import (
     TEMPERATURE,
@@ -19,11 +17,10 @@ from keras_gmlp.tasks.confidence import (
     fit_temperature,
     fit_threshold,
 )
+from keras_gmlp.tasks.image_classification import read_logits
 from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.tasks.scores import (
-    ClassScorer,
     calibration_error,
-    match_classes,
     round_score,
     round_scores,
 )
@@ -112,9 +109,9 @@ def _read_images(classifier, run, data, split):
     _refuse_trained(name, own, split)
     split = split or ("validation" if own else "all")
     images = LabelledImages(name, split, **division)
-    refuse_several(name, images.label_rows)
-    known = match_classes([classifier], images.labels, images.name)
-    scorer = ClassScorer(classifier.labels, images.labels, known)
+    task = find_task(classifier.task)
+    samples, _ = task.load_samples([classifier], images)
+    scorer = task.make_scorer(classifier, *samples)
     found = read_logits(classifier, images, scorer.used, f"reading {split} images")
     logits, labels = map(np.concatenate, zip(*((a, b) for a, _, b, _ in found), strict=True))
     described = {"data": images.name, "split": split, "images": len(labels)}

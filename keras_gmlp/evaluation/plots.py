@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from keras_gmlp.evaluation.label_scores import LabelPredictions
+from keras_gmlp.tasks.label_scores import LabelPredictions
 from keras_gmlp.tasks.scores import bin_probabilities, calibration_error
 from keras_gmlp.utils import plotting
 

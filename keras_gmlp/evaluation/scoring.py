@@ -1,30 +1,17 @@
-"""Scores models of any format on labelled images, or on texts; the task of texts scores them."""
+"""Scores models of any format on labelled images, or on texts, as their task says."""
 
-import dataclasses
-import heapq
-import operator
 from pathlib import Path
 
 import numpy as np
 
 from keras_gmlp.data.text.labelled_texts import TextSource
-from keras_gmlp.evaluation.label_scores import LabelScorer
 from keras_gmlp.evaluation.labelled import LabelledImages
-from keras_gmlp.models.saved import require_numbers
+from keras_gmlp.tasks.label_scores import LabelPredictions  # noqa: F401 (a name of this package)
 from keras_gmlp.tasks.registry import find_task
-from keras_gmlp.tasks.scores import (
-    ClassScorer,
-    Predictions,  # noqa: F401 (this and the next are names of this package)
-    calibration_error,  # noqa: F401
-    match_classes,
-)
-from keras_gmlp.utils.environment import require
+from keras_gmlp.tasks.scores import Predictions, calibration_error  # noqa: F401 (as well)
 from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.files import write_json
-from keras_gmlp.utils.progress import ProgressBar
 from keras_gmlp.utils.tables import write_table
-
-WORST = 36  # errors in the gallery
 
 
 def evaluate(models, data, split=None, limit=None):
@@ -46,12 +33,12 @@ def evaluate(models, data, split=None, limit=None):
 
     Returns:
         A dict that JSON can hold, and the predictions of the first model: `Predictions` or
-        `LabelPredictions`, `None` of a language model. The dict has `data` and `split`;
-        `unknown_classes` of the data, which were left out; and `models`, a dict for each model:
-        `model`, its path, what `Predictions.score` returns and `agreement`, the share of samples
-        for which it says what the first model says. Of images also `images`, their number with
-        those that were left out, and `missing_classes` of the first model, which have no images; of
-        texts `task`.
+        `LabelPredictions`, `None` of a language model. The dict has `data`, `split` and `task`;
+        of classifiers `unknown_classes` of the data, which were left out, and `missing_classes` of
+        the first model, which have no samples; of images also `images`, their number with those
+        that were left out; and `models`, a dict for each model: `model`, its path, what
+        `Predictions.score` returns and `agreement`, the share of samples for which it says what the
+        first model says.
 
     Raises:
         ValueError: If no class is known to all models, the models have several tasks or only some
@@ -59,102 +46,26 @@ def evaluate(models, data, split=None, limit=None):
             NaN. One line.
         ImportError: If scikit-learn is not installed, for classifiers. One line.
     """
-    if not isinstance(data, LabelledImages):
-        entries, results = _score_texts(models, data, split, limit)
-    elif split or limit:
-        raise ValueError("split and limit are for texts; LabelledImages takes the split.")
-    else:
-        entries, results = _score_images(models, data)
+    task = find_task(models[0].task)
+    for model in models:
+        own = find_task(model.task)
+        if own is not task:
+            raise ValueError(f"{printable(model.path)} is {own.kind}; expected {task.kind}.")
+    if not isinstance(data, LabelledImages | TextSource):
+        data = TextSource(data)
+    samples, entries = task.load_samples(models, data, split, limit)
+    results = [task.score(model, samples) for model in models]
     first, rows = results[0][1], []
     for model, (scores, found) in zip(models, results, strict=True):
         agreement = {}
         if found is not None:
             agreement["agreement"] = round(float(np.mean(found.given == first.given)), 6)
         rows.append({"model": str(model.path), **agreement, **scores})
+    entries = {"data": str(data.name), "split": split, "task": task.name, **entries}
+    if first is not None:
+        present = {row["label"] for row in rows[0]["classes"]}
+        entries["missing_classes"] = [label for label in first.classes if label not in present]
     return {**entries, "models": rows}, first
-
-
-def _score_texts(models, source, split, limit):
-    """Returns entries of the report, and for each model its scores and predictions."""
-    task = find_task(models[0].task)
-    for model in models:
-        model.require(task.method)
-    source = source if isinstance(source, TextSource) else TextSource(source)
-    samples, entries = task.load_samples(models, source, split, limit)
-    entries = {"data": str(source.name), "split": split, "task": task.name, **entries}
-    return entries, [task.score(model, samples) for model in models]
-
-
-def _score_images(models, images):
-    """Returns for images what `_score_texts` does."""
-    require("sklearn", "evaluation", "demo")  # which `score` imports, after the work
-    rows = images.label_rows
-    single = [m.path for m in models if find_task(m.task).method != "find_labels"]
-    several = len(single) < len(models)
-    if single and (several or rows is not None):
-        raise ValueError(
-            f"{printable(single[0])}: gives one label for an image, but the images or another "
-            "model have several."
-        )
-    known, found = match_classes(models, images.labels, images.name), []
-    for model in models:
-        if several:
-            scorer = LabelScorer(model, images.labels, rows, known)
-        else:
-            scorer = ClassScorer(model.labels, images.labels, known, model.confidence)
-        found.append(_predict(model, images, scorer))
-    results = [(result.score(), result) for result in found]
-    present = {row["label"] for row in results[0][0]["classes"]}
-    entries = {
-        "data": images.name,
-        "split": images.split,
-        "images": len(images),
-        "unknown_classes": [label for label in images.labels if label not in known],
-        "missing_classes": [label for label in found[0].classes if label not in present],
-    }
-    return entries, results
-
-
-def _predict(classifier, images, scorer):
-    """Returns the predictions of a classifier, with its worst errors."""
-    names, parts, worst = [], [], []
-    job = f"evaluating {printable(classifier.path.name)}"
-    for logits, pixels, indices, places in read_logits(classifier, images, scorer.used, job):
-        parts.append(scorer.read(logits, indices))
-        severities = scorer.collect(names=(), **parts[-1]).severities
-        wrong = np.flatnonzero(severities)
-        worst += [(severities[i], len(names) + i, pixels[i].copy()) for i in wrong]
-        worst = heapq.nlargest(WORST, worst, key=operator.itemgetter(0))
-        names += [images.names[place] for place in places]
-    arrays = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
-    result = scorer.collect(names=tuple(names), **arrays)
-    return dataclasses.replace(result, errors=[(index, image) for _, index, image in worst])
-
-
-def read_logits(classifier, images, used, job):
-    """Yields logits of images of used classes, and their pixels, class indices and places.
-
-    Args:
-        classifier: A `Classifier`.
-        images: `LabelledImages`.
-        used: Whether each class is used, `(classes,)`.
-        job: Name of the work, for the progress bar.
-    """
-    done, found = 0, False
-    with ProgressBar(job, len(images)) as progress:
-        for pixels, indices in images.batches(classifier):
-            chosen = np.flatnonzero(used[indices])
-            if len(chosen):
-                kept, found = pixels[chosen], True
-                logits = require_numbers(classifier.logits(kept), classifier.path)
-                yield logits, kept, indices[chosen], done + chosen
-            done += len(pixels)
-            progress.show(done)
-    if not found:
-        raise ValueError(
-            f"{printable(images.name)}: of the {done:,} images in --split {images.split}, none has "
-            "a class that all models know; give another --split."
-        )
 
 
 def write_report(directory, report, result):

@@ -2,21 +2,29 @@
 
 import dataclasses
 import functools
+import heapq
 import json
 import math
+import operator
 
 import numpy as np
 
 from keras_gmlp.data.batches.augmentation import Augmentation
 from keras_gmlp.data.images.label_sets import refuse_several
+from keras_gmlp.models.saved import require_numbers
 from keras_gmlp.tasks.classifier import make_classifier
+from keras_gmlp.tasks.scores import ClassScorer, match_classes
 from keras_gmlp.tasks.task import Task, require_classes
 from keras_gmlp.utils.card import write_card
-from keras_gmlp.utils.environment import accelerators
+from keras_gmlp.utils.environment import accelerators, require
+from keras_gmlp.utils.errors import printable
+from keras_gmlp.utils.progress import ProgressBar
 
 # An evaluation batch: pixels, and the fewest and most images. An accelerator waits for the host
 # between batches.
 ON_PROCESSOR, ON_ACCELERATOR = (300_000, 16, 250), (2_000_000, 250, 1_000)
+
+WORST = 36  # errors in the gallery
 
 TEACHINGS = ("soft", "hard", "token")
 
@@ -185,3 +193,62 @@ class ImageClassification(Task):
         """Returns what `score_logits` takes for each class, or set of labels, of the data."""
         refuse_several(data.name, data.label_sets)
         return np.arange(len(data.labels))
+
+    @classmethod
+    def load_samples(cls, models, source, split=None, limit=None):
+        if split or limit:
+            raise ValueError("split and limit are for texts; LabelledImages takes the split.")
+        require("sklearn", "evaluation", "demo")  # which `score` imports, after the work
+        known = match_classes(models, source.labels, source.name)
+        unknown = [label for label in source.labels if label not in known]
+        entries = {"split": source.split, "images": len(source), "unknown_classes": unknown}
+        return (source, known), entries
+
+    @classmethod
+    def make_scorer(cls, model, images, known):
+        """Returns what compares logits with the classes of `LabelledImages`."""
+        refuse_several(images.name, images.label_rows)
+        return ClassScorer(model.labels, images.labels, known, model.confidence)
+
+    @classmethod
+    def score(cls, model, samples):
+        (images, _), scorer = samples, cls.make_scorer(model, *samples)
+        names, parts, worst = [], [], []
+        job = f"evaluating {printable(model.path.name)}"
+        for logits, pixels, indices, places in read_logits(model, images, scorer.used, job):
+            parts.append(scorer.read(logits, indices))
+            severities = scorer.collect(names=(), **parts[-1]).severities
+            wrong = np.flatnonzero(severities)
+            worst += [(severities[i], len(names) + i, pixels[i].copy()) for i in wrong]
+            worst = heapq.nlargest(WORST, worst, key=operator.itemgetter(0))
+            names += [images.names[place] for place in places]
+        arrays = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+        errors = [(index, image) for _, index, image in worst]
+        result = scorer.collect(names=tuple(names), errors=errors, **arrays)
+        return result.score(), result
+
+
+def read_logits(classifier, images, used, job):
+    """Yields logits of images of used classes, and their pixels, class indices and places.
+
+    Args:
+        classifier: A `Classifier`.
+        images: `LabelledImages`.
+        used: Whether each class, or set of labels, of the images is used, as in a scorer.
+        job: Name of the work, for the progress bar.
+    """
+    done, found = 0, False
+    with ProgressBar(job, len(images)) as progress:
+        for pixels, indices in images.batches(classifier):
+            chosen = np.flatnonzero(used[indices])
+            if len(chosen):
+                kept, found = pixels[chosen], True
+                logits = require_numbers(classifier.logits(kept), classifier.path)
+                yield logits, kept, indices[chosen], done + chosen
+            done += len(pixels)
+            progress.show(done)
+    if not found:
+        raise ValueError(
+            f"{printable(images.name)}: of the {done:,} images in --split {images.split}, none has "
+            "a class that all models know; give another --split."
+        )

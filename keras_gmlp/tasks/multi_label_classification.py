@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 
 from keras_gmlp.tasks.image_classification import ImageClassification
+from keras_gmlp.tasks.label_scores import LabelScorer
 from keras_gmlp.tasks.scores import round_scores
 from keras_gmlp.tasks.task import EVALUATED_SAMPLES
 from keras_gmlp.utils.errors import one_line_errors, printable
@@ -65,6 +66,10 @@ class MultiLabelClassification(ImageClassification):
         from keras_gmlp.objectives.metrics import MeanAveragePrecision
 
         return round_scores({cls.headline: MeanAveragePrecision(truth.shape[1])(truth, logits)})
+
+    @classmethod
+    def make_scorer(cls, model, images, known):
+        return LabelScorer(model, images.labels, images.label_rows, known)
 
     def write_card(self, path, model, data, metadata):
         metadata = {**metadata, "thresholds": self.find_thresholds(model, data)}

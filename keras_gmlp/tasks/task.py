@@ -117,9 +117,10 @@ class Task:
 
         Args:
             models: What `wrap` returned, a list; they share the samples.
-            source: The data, a `data.text.labelled_texts.TextSource`.
-            split: Name of the split; `None` for the task's usual one.
-            limit: Number of samples, drawn with a fixed seed; `None` for all.
+            source: The data, `evaluation.LabelledImages`, which name the split, or a
+                `data.text.labelled_texts.TextSource`.
+            split: Name of the split of texts; `None` for the task's usual one.
+            limit: Number of texts, drawn with a fixed seed; `None` for all.
 
         Returns:
             `(samples, entries)`: what `score` takes, and entries of the report, such as `split`.

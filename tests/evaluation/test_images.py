@@ -13,12 +13,13 @@ from read_table import read_table
 
 from keras_gmlp import data
 from keras_gmlp.data.validation import divide_training
-from keras_gmlp.evaluation import labelled, scoring
+from keras_gmlp.evaluation import labelled
 from keras_gmlp.evaluation.labelled import LabelledImages
 from keras_gmlp.evaluation.scoring import evaluate
 from keras_gmlp.export.formats import export
 from keras_gmlp.programs import evaluate as program
 from keras_gmlp.programs.shared import cli
+from keras_gmlp.tasks import image_classification
 from keras_gmlp.tasks.classifier import Classifier
 from keras_gmlp.utils import environment as optional
 from keras_gmlp.utils.card import write_card
@@ -101,7 +102,7 @@ def test_predictions_by_hand_and_images_that_are_left_out(photos, monkeypatch):
         assert whole.log_likelihoods[place] == pytest.approx(np.log(likelihood))
     assert whole.ranks[place] == 1  # blue is as probable as red
     monkeypatch.setattr(labelled, "BATCH", 4)
-    monkeypatch.setattr(scoring, "WORST", 1)
+    monkeypatch.setattr(image_classification, "WORST", 1)
     seen, model = [], classifier(("red", "green"))
     spy = dataclasses.replace(model, logits=lambda x: seen.append(len(x)) or model.logits(x))
     _, parts = evaluate([spy], LabelledImages(photos, "all"))
