@@ -56,7 +56,7 @@ def read_rows(path):
 
 def find_column(path, names, wanted):
     """Returns the column of a name in any case, or `None`; two of them are an error."""
-    found = [name for name in names if name.lower() == wanted]
+    found = [name for name in names if name.lower() == wanted.lower()]
     if len(found) > 1:
         raise ValueError(f"{path}: columns {' and '.join(found)}; rename or remove one.")
     return found[0] if found else None

@@ -114,7 +114,7 @@ def test_columns_are_named(tmp_path):
     path = write_csv(tmp_path / "a.csv", rows, "text,english,spanish,kind")
     data = load_text(path, text=("english", "spanish"), label="kind")
     assert set(data.train.texts + data.test.texts) == {(row[1], row[2]) for row in rows}
-    single = load_text(path, text="spanish", label="kind")
+    single = load_text(path, text="Spanish", label="Kind")  # in any case
     assert set(single.train.texts + single.test.texts) == {"uno", "dos", "tres"}
     fails("Did you mean 'kind'", path, label="kin")
     fails("no column 'label'", path)
