@@ -23,18 +23,14 @@ from benchmarks.harness import (
     time_calls,
     timm_gmlp,
 )
+from keras_gmlp.utils.sources import DEFAULT_FORMATS, FORMATS, find_shipped
 
 BEGAN = time.perf_counter()
 RUNTIMES = {  # what each reads
     "keras-tensorflow": "keras",
     "keras-jax": "keras",
     "keras-torch": "keras",
-    "tflite": "tflite",
-    "tflite_float16": "tflite_float16",
-    "tflite_float32": "tflite_float32",
-    "tflite_int8": "tflite_int8",
-    "saved_model": "saved_model",
-    "onnx": "onnx",
+    **{name: name for name in DEFAULT_FORMATS},
     "openvino": "onnx",
     "openvino-bfloat16": "onnx",
     "timm": "timm",
@@ -77,7 +73,6 @@ def prepare(options, folder):
     """Writes the model in each format, images of noise and their logits."""
     from keras_gmlp.export.formats import export
     from keras_gmlp.models.precision import in_float32
-    from keras_gmlp.utils.sources import find_shipped
     from keras_gmlp.weights.loading import load
     from keras_gmlp.weights.pretrained import build
 
@@ -123,14 +118,13 @@ def load_runtime(name, threads, preset, folder):
     if name.startswith("openvino"):
         precision = "bf16" if name == "openvino-bfloat16" else "f32"
         return load_openvino(folder / "model.onnx", threads, precision)
-    from keras_gmlp.utils.sources import FORMATS
     from keras_gmlp.weights.loading import load
 
     if name == "keras-torch":
         import torch
 
         torch.set_num_threads(threads)
-    path = folder / FORMATS.get(RUNTIMES[name], "model.keras")
+    path = folder / ("model.keras" if name.startswith("keras") else FORMATS[name].path)
     model = load(path, threads=threads)
     if name in ("keras-tensorflow", "keras-jax"):
         return model.model.predict_on_batch  # XLA compiles it

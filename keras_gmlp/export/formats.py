@@ -14,23 +14,15 @@ from pathlib import Path
 import keras
 import numpy as np
 
-from keras_gmlp.analysis.explanation import has_exact_maps, map_grid
-from keras_gmlp.export.tflite import convert
 from keras_gmlp.inference.opening import open_keras
 from keras_gmlp.models.folding import to_dense
-from keras_gmlp.models.language_model import text_features
 from keras_gmlp.models.saved import load_model
-from keras_gmlp.models.structure import features, sublayers
+from keras_gmlp.models.structure import sublayers
 from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.utils.card import write_card, write_text_card
 from keras_gmlp.utils.environment import is_installed, run_on
 from keras_gmlp.utils.errors import require_one_of
-from keras_gmlp.utils.files import atomic_write
 from keras_gmlp.utils.sources import DEFAULT_FORMATS, FORMATS, TEXT_FORMATS
-
-# The packages that write each format, and the extra that installs them.
-NEEDS = dict.fromkeys(FORMATS, (("tensorflow",), "train"))
-NEEDS["onnx"] = (("torch", "onnx", "onnxscript", "onnxruntime"), "onnx")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,6 +32,7 @@ class ExportOptions:
     labels: list[str] | None = None
     card: dict = dataclasses.field(default_factory=dict)
     calibration: np.ndarray | None = None
+    traces: str | None = None  # a folder for the traced model, which TFLite files share
     tokenizer: object = None  # of a text model, else `None`, as the next three
     length: int | None = None
     task: str | None = None
@@ -58,12 +51,6 @@ class ExportOptions:
                 for name, size in find_task(opened.task).inputs.items()
             },
         )
-
-    def inputs(self, model):
-        """Returns name, shape and type of what a TFLite file takes, a list."""
-        if self.task is None:
-            return [("image", (1, *model.input_shape[1:]), "float32")]
-        return [(tensor.name, self.signature[tensor.name], "int32") for tensor in model.inputs]
 
     def write_card(self, path, model, **more):
         """Adds a card to a file."""
@@ -116,13 +103,14 @@ def export(
             labels, the tokenizer or the length.
         RuntimeError: If a conversion fails.
     """
-    options = ExportOptions(labels and list(labels), dict(card or {}), calibration)
     opened = open_keras(model)
     task = opened.find_task()
-    if task.domain == "texts":
-        options = options.for_texts(task.wrap(opened, tokenizer, labels or (), length))
-    formats = choose_formats(model, formats, options)
-    return write_formats(model, directory, formats, options)
+    with tempfile.TemporaryDirectory() as traces:
+        options = ExportOptions(labels and list(labels), dict(card or {}), calibration, traces)
+        if task.domain == "texts":
+            options = options.for_texts(task.wrap(opened, tokenizer, labels or (), length))
+        formats = choose_formats(model, formats, options)
+        return write_formats(model, directory, formats, options)
 
 
 def choose_formats(model, formats, options, report=lambda text: None):
@@ -149,49 +137,30 @@ def choose_formats(model, formats, options, report=lambda text: None):
     return list(formats)
 
 
-def write_formats(model, directory, formats, options, traces=None):
-    """Writes a model to files; see `export` for all but `traces`, which `convert` describes."""
+def write_formats(model, directory, formats, options):
+    """Writes a model to files; see `export`."""
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
-    for backend in ("tensorflow", "torch"):
-        chosen = [name for name in formats if ("torch" in NEEDS[name][0]) == (backend == "torch")]
-        if chosen and keras.backend.backend() == backend:
-            dense = to_dense(model, options.length)
-            with tempfile.TemporaryDirectory() as scratch:
-                for name in chosen:
-                    _write(name, dense, directory, traces or scratch, options)
-        elif chosen:
+    paths = {name: directory / FORMATS[name].path for name in formats}
+    for backend in sorted({FORMATS[name].backend for name in formats}):
+        chosen = [name for name in formats if FORMATS[name].backend == backend]
+        if keras.backend.backend() != backend:
             _hand_over(backend, model, directory, chosen, options)
-    return {name: directory / FORMATS[name] for name in formats}
+            continue
+        dense = to_dense(model, options.length)
+        for name in chosen:
+            module = importlib.import_module(f"keras_gmlp.export.{FORMATS[name].module}")
+            getattr(module, f"write_{name}")(dense, paths[name], options)
+    return paths
 
 
 def missing_requirement(name, calibration=None):
     """Returns what is missing to write a format, as a phrase, or `None`."""
     if name == "tflite_int8" and calibration is None:
         return "images to calibrate it with (in a shell: --data NAME)"
-    packages, extra = NEEDS[name]
+    packages = (FORMATS[name].backend, *FORMATS[name].packages)
     absent = [package for package in packages if not is_installed(package)]
-    return f"{', '.join(absent)} (pip install -e '.[{extra}]')" if absent else None
-
-
-def _write(name, model, directory, traces, options):
-    path, more, body = directory / FORMATS[name], {}, None
-    if name != "features" and not name.startswith("tflite"):  # a module and a function of its name
-        module = importlib.import_module(f"keras_gmlp.export.{name}")
-        getattr(module, f"write_{name}")(model, path, options.labels, options.card)
-        return
-    precision = name.removeprefix("tflite").removeprefix("_") or "dynamic"
-    if name == "features":
-        precision = "dynamic"
-        body = features(model) if options.task is None else text_features(model)
-        more["features"] = body.output_shape[-1]
-        if options.task is None and has_exact_maps(model):
-            more["maps"] = list(map_grid(model))
-    inputs = options.inputs(model)
-    flatbuffer = convert(model, precision, options.calibration, inputs, body, traces)
-    with atomic_write(path) as temporary:
-        temporary.write_bytes(flatbuffer)
-        options.write_card(temporary, model, **more)
+    return f"{', '.join(absent)} (pip install -e '.[{FORMATS[name].extra}]')" if absent else None
 
 
 def _hand_over(backend, model, directory, formats, options):

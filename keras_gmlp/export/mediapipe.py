@@ -9,7 +9,7 @@ import numpy as np
 
 from keras_gmlp.export.tflite import convert_function
 from keras_gmlp.tasks.confidence import read_confidence
-from keras_gmlp.utils.card import LABELS, write_card
+from keras_gmlp.utils.card import LABELS
 from keras_gmlp.utils.files import atomic_write
 
 ENTRY = b"TFLITE_METADATA"  # the name of the metadata in the model
@@ -29,11 +29,11 @@ SLOTS = {name: place for place, names in enumerate(FIELDS) for name in names.spl
 FEATURE_PROPERTIES, IMAGE_PROPERTIES, NORMALIZATION, RGB, TENSOR_AXIS_LABELS = 1, 2, 1, 1, 2
 
 
-def write_mediapipe(model, path, labels=None, card=None):
+def write_mediapipe(model, path, options):
     """Writes a file from `image`, float32 `(1, height, width, 3)`, to `probabilities`."""
     import tensorflow as tf
 
-    temperature = read_confidence(card or {}).temperature
+    temperature = read_confidence(options.card).temperature
     flatbuffer = convert_function(
         model,
         lambda image: {
@@ -44,7 +44,7 @@ def write_mediapipe(model, path, labels=None, card=None):
     )
     with atomic_write(path) as temporary:
         temporary.write_bytes(add_metadata(flatbuffer, make_metadata(model.name)))
-        write_card(temporary, model, labels, {**(card or {}), "output": "probabilities"})
+        options.write_card(temporary, model, output="probabilities")
 
 
 def make_metadata(name):

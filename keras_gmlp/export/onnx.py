@@ -9,7 +9,7 @@ from keras_gmlp.utils.errors import first_line
 from keras_gmlp.utils.files import atomic_write
 
 
-def write_onnx(model, path, labels=None, card=None):
+def write_onnx(model, path, options):
     """Writes a model from `image`, float32 `(batch, height, width, channels)`, to `logits`."""
     import onnx
     import torch
@@ -39,6 +39,6 @@ def write_onnx(model, path, labels=None, card=None):
     except Exception as error:  # the exporter's errors have many classes and lines
         raise RuntimeError(f"onnx: the conversion failed ({first_line(error)}).") from error
     proto = program.model_proto
-    onnx.helper.set_model_props(proto, members(model, labels, card))
+    onnx.helper.set_model_props(proto, members(model, options.labels, options.card))
     with atomic_write(path) as temporary:
         onnx.save(proto, temporary)

@@ -4,7 +4,6 @@ import math
 
 from keras_gmlp.export.tflite import own_weights
 from keras_gmlp.tasks.confidence import read_confidence
-from keras_gmlp.utils.card import write_card
 from keras_gmlp.utils.files import atomic_folder
 
 # TensorFlow's kernels for the interpolations of `read_image`; a model with another, which is
@@ -12,15 +11,15 @@ from keras_gmlp.utils.files import atomic_folder
 KERNELS = {"bilinear": "triangle", "bicubic": "keyscubic", "lanczos": "lanczos3"}
 
 
-def write_saved_model(model, path, labels=None, card=None):
+def write_saved_model(model, path, options):
     """Writes a SavedModel with signatures for floats, bytes and files, of any number of images."""
     import tensorflow as tf
 
-    card = card or {}
-    shape, module = tuple(model.input_shape[1:]), own_weights(model)
+    card, shape = options.card, tuple(model.input_shape[1:])
+    module = own_weights(model)
     temperature = read_confidence(card).temperature
     several = card.get("thresholds") is not None
-    names = tf.constant(list(labels or map(str, range(model.output_shape[-1]))))
+    names = tf.constant(list(options.labels or map(str, range(model.output_shape[-1]))))
 
     def answer(pixels):
         logits = model(pixels, training=False)
@@ -45,7 +44,7 @@ def write_saved_model(model, path, labels=None, card=None):
     with atomic_folder(path) as temporary:
         # Through a module: `model.export` would store the weights twice.
         tf.saved_model.save(module, str(temporary), signatures=signatures)
-        write_card(temporary, model, labels, card)
+        options.write_card(temporary, model)
 
 
 def read(file, shape, card):

@@ -8,10 +8,34 @@ from pathlib import Path
 import keras
 import numpy as np
 
-from keras_gmlp.analysis.explanation import has_exact_maps, map_tokens
+from keras_gmlp.analysis.explanation import has_exact_maps, map_grid, map_tokens
 from keras_gmlp.export.quantization import prepare_for_int8
 from keras_gmlp.inference.opening import DEFAULT_SIGNATURE, FEATURES_SIGNATURE
+from keras_gmlp.models.language_model import text_features
+from keras_gmlp.models.structure import features
 from keras_gmlp.utils.errors import first_line
+from keras_gmlp.utils.files import atomic_write
+
+
+def write_tflite(model, path, options, precision="dynamic", has_features=False):
+    """Writes a file of a precision with its card, and with a second signature for features."""
+    more, body, is_text = {}, None, options.task is not None
+    if has_features:
+        body = text_features(model) if is_text else features(model)
+        more["features"] = body.output_shape[-1]
+        if not is_text and has_exact_maps(model):
+            more["maps"] = list(map_grid(model))
+    inputs = [(t.name, options.signature[t.name], "int32") for t in model.inputs if is_text]
+    flatbuffer = convert(model, precision, options.calibration, inputs, body, options.traces)
+    with atomic_write(path) as temporary:
+        temporary.write_bytes(flatbuffer)
+        options.write_card(temporary, model, **more)
+
+
+write_tflite_float16 = functools.partial(write_tflite, precision="float16")
+write_tflite_float32 = functools.partial(write_tflite, precision="float32")
+write_tflite_int8 = functools.partial(write_tflite, precision="int8")
+write_features = functools.partial(write_tflite, has_features=True)
 
 
 def convert(model, precision, calibration=None, inputs=None, body=None, traces=None):

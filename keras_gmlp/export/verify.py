@@ -8,12 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from keras_gmlp.data.run_folder import Run
-from keras_gmlp.export.formats import (
-    FORMATS,
-    ExportOptions,
-    choose_formats,
-    write_formats,
-)
+from keras_gmlp.export.formats import FORMATS, ExportOptions, choose_formats, write_formats
 from keras_gmlp.inference.latency import time_calls
 from keras_gmlp.models.folding import fold
 from keras_gmlp.tasks.confidence import TEMPERATURE, Confidence
@@ -63,7 +58,7 @@ def export_run(directory, formats=None, data=None, report=lambda text: None, *, 
     if run.recipe and not run.complete:
         raise ValueError(f"{directory}: this run is not complete; finish it.")
     with directory_lock(directory), tempfile.TemporaryDirectory() as traces:
-        remove_leftovers(directory, "|".join(map(re.escape, FORMATS.values())))
+        remove_leftovers(directory, "|".join(re.escape(f.path) for f in FORMATS.values()))
         opened = load(path)
         task = find_task(opened.task)
         is_text = task.domain == "texts"
@@ -77,7 +72,7 @@ def export_run(directory, formats=None, data=None, report=lambda text: None, *, 
                 calibration = data.train.take(slice(CALIBRATION)).arrays()[0]
         card = _make_card(own, run, task) | ({"folded": True} if folded else {})
         labels = opened.labels if is_text or opened.named else None
-        options = ExportOptions(labels, card, calibration)
+        options = ExportOptions(labels, card, calibration, traces)
         options = options.for_texts(opened) if is_text else options
         results, failures = {}, []
         formats = choose_formats(model, formats, options, report)
@@ -87,10 +82,10 @@ def export_run(directory, formats=None, data=None, report=lambda text: None, *, 
             results = {} if is_text else {"keras": task.score_logits(expected, truth)}
         try:
             for name in formats:
-                path = directory / FORMATS[name]
+                path = directory / FORMATS[name].path
                 report(f"exporting {name}")
                 try:
-                    write_formats(model, directory, [name], options, traces)
+                    write_formats(model, directory, [name], options)
                 except RuntimeError as error:  # the others are written all the same
                     failures.append(str(error))
                     continue

@@ -9,13 +9,14 @@ from keras_gmlp.utils.card import CARD, from_members, read_card
 from keras_gmlp.utils.environment import require
 from keras_gmlp.utils.errors import naming_errors
 from keras_gmlp.utils.files import atomic_write
+from keras_gmlp.utils.sources import FORMATS
 
 
 def find_models(directory):
     """Returns the paths of the models in the folder of a run: model.keras and its exports."""
     directory = Path(directory)
-    paths = [*directory.glob("model*.keras"), *directory.glob("model*.tflite")]
-    paths += [path for name in ("saved_model", "model.onnx") if (path := directory / name).exists()]
+    paths = {*directory.glob("model*.keras"), *directory.glob("model*.tflite")}
+    paths |= {path for each in FORMATS.values() if (path := directory / each.path).exists()}
     return sorted(paths, key=lambda path: (path.suffix != ".keras", path.name))
 
 

@@ -4,9 +4,10 @@ import functools
 import os
 
 from keras_gmlp.programs.shared import cli
-from keras_gmlp.utils.sources import FORMATS
+from keras_gmlp.utils.sources import FORMATS, TEXT_FORMATS
 
-USAGE = """\
+LINES = "\n".join(f"  {name:16} {each.about} ({each.path})" for name, each in FORMATS.items())
+USAGE = f"""\
 run RUN  folder of a run, or the name of an included model
 --formats FORMAT+  default: all whose requirements are installed, without features and mediapipe
 --data NAME|FOLDER|FILE  data set for the checks; default: the run's. Of a language model, a text
@@ -18,18 +19,8 @@ run RUN  folder of a run, or the name of an included model
 --json  print the results of the checks as JSON
 
 formats:
-  tflite           8-bit weights, float activations: smallest, usually fastest (model.tflite)
-  tflite_float16   half the size of float32, same speed (model_float16.tflite)
-  tflite_float32   32-bit weights and activations (model_float32.tflite)
-  tflite_int8      integers everywhere, uint8 pixels, for devices without floats (model_int8.tflite)
-  features         tflite with a second signature, from the image to the vector before the head or
-                   from the text to its vector, for apps/similar.py; not written by default
-                   (model_features.tflite)
-  mediapipe        for MediaPipe Tasks and ML Kit: tflite with TFLite Metadata, from an RGB image
-                   to probabilities; not written by default (model_mediapipe.tflite)
-  saved_model      for TensorFlow Serving: float or uint8 pixels, JPEG or PNG files (saved_model/)
-  onnx             for ONNX Runtime, any batch size; requires pip install -e '.[onnx]' (model.onnx)
-a text model has the formats tflite, tflite_float16, tflite_float32 and features, with its tokenizer
+{LINES}
+a text model has the formats {", ".join(TEXT_FORMATS)}, with its tokenizer
 
 examples:
   apps/export.py gmlp_n4_32-cifar10                        an included model

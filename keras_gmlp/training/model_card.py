@@ -144,7 +144,7 @@ def _describe_results(task, metrics, megabytes):
     columns = (task.headline, "top1_agreement", "megabytes", "latency_ms")
     for key, entry in metrics.get("exports", {}).items():
         if key != "keras":
-            file = FORMATS.get(key, key)
+            file = FORMATS[key].path if key in FORMATS else key
             rows.append([f"`{file}`", *(_show(entry.get(column)) for column in columns)])
     head = ["file", task.headline.replace("_", " "), "same answer as Keras", "MB", "ms"]
     return "\n\n".join([*tables, "\n".join(make_table(head, rows))])

@@ -29,7 +29,7 @@ def has_progress(directory):
 
 # Files of a run and its exports, in the order in which a restart deletes them.
 WRITTEN = (
-    *("metrics.json", "model.keras", *(FORMATS[name] for name in FORMATS if name != "saved_model")),
+    *("metrics.json", "model.keras", *(written.path for written in FORMATS.values())),
     *(SAMPLES, "labels.txt", "tokenizer.json", "curves.png", model_card.FILE),
     *("history.csv", "recipe.json"),
 )
@@ -41,7 +41,7 @@ def claim(directory, run, recipe, data, restart=False):
     settings = {**run, **recipe.settings()}
     if restart:
         clear(directory)
-    remove_leftovers(directory, "|".join(map(re.escape, (*WRITTEN, "saved_model"))))
+    remove_leftovers(directory, "|".join(map(re.escape, WRITTEN)))
     if not has_progress(directory):
         refuse_other_files(directory)
         paths = map(find_path, filter(None, (run["data"], run.get("test"))))
@@ -83,11 +83,11 @@ def check_samples(directory, data):
 def clear(directory):
     """Deletes a run; `recipe.json` last, because it protects the other files."""
     refuse_other_files(directory)
-    for name in ("checkpoint", "saved_model"):
-        shutil.rmtree(directory / name, ignore_errors=True)
     own = model_card.read_notes(directory / model_card.FILE) is not None
-    for name in WRITTEN:
-        if own or name != model_card.FILE:  # a README.md of the user's stays
+    for name in ("checkpoint", *WRITTEN):
+        if (directory / name).is_dir():
+            shutil.rmtree(directory / name, ignore_errors=True)
+        elif own or name != model_card.FILE:  # a README.md of the user's stays
             (directory / name).unlink(missing_ok=True)
 
 

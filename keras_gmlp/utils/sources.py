@@ -3,6 +3,7 @@
 import os
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 from keras_gmlp.utils.errors import did_you_mean, first_of
 from keras_gmlp.utils.files import why_missing
@@ -15,30 +16,46 @@ HUB = "hf-hub:"
 WEIGHTS = "model.safetensors"  # published ones in a folder, as in the hub's cache
 SUFFIXES = (".safetensors", ".pth", ".pt", ".npz", ".bin", ".ckpt", ".pth.tar", ".pt.tar")
 
-# The formats of an export, and the file or folder of each in the folder of a run.
+
+class Format(NamedTuple):
+    """A format of exports."""
+
+    path: str  # of its file or folder in the folder of a run
+    module: str  # of `keras_gmlp.export`, whose function `write_NAME` writes it
+    about: str  # in the help of the program
+    backend: str = "tensorflow"  # of Keras, in that function
+    packages: tuple[str, ...] = ()  # which it requires besides
+    extra: str = "train"  # which installs them
+
+
 FORMATS = {
-    "tflite": "model.tflite",  # 8-bit weights, float activations
-    "tflite_float16": "model_float16.tflite",
-    "tflite_float32": "model_float32.tflite",
-    "tflite_int8": "model_int8.tflite",  # integers throughout, from uint8 pixels
-    "features": "model_features.tflite",  # as "tflite", with a second signature
-    "mediapipe": "model_mediapipe.tflite",  # as "tflite", to probabilities
-    "saved_model": "saved_model",
-    "onnx": "model.onnx",
+    "tflite": Format("model.tflite", "tflite", "8-bit weights: smallest, usually fastest"),
+    "tflite_float16": Format("model_float16.tflite", "tflite", "half the size of float32"),
+    "tflite_float32": Format("model_float32.tflite", "tflite", "32-bit weights and activations"),
+    "tflite_int8": Format("model_int8.tflite", "tflite", "integers, for devices without floats"),
+    "features": Format("model_features.tflite", "tflite", "as tflite, for apps/similar.py too"),
+    "mediapipe": Format("model_mediapipe.tflite", "mediapipe", "for MediaPipe Tasks and ML Kit"),
+    "saved_model": Format("saved_model", "saved_model", "for TensorFlow Serving: pixels and files"),
+    "onnx": Format(
+        "model.onnx",
+        "onnx",
+        "for ONNX Runtime, any batch size",
+        backend="torch",
+        packages=("onnx", "onnxscript", "onnxruntime"),
+        extra="onnx",
+    ),
 }
 # "features" and "mediapipe" compute what "tflite" computes, and serve special purposes.
 DEFAULT_FORMATS = tuple(name for name in FORMATS if name not in ("features", "mediapipe"))
-TEXT_FORMATS = {
-    name: FORMATS[name] for name in ("tflite", "tflite_float16", "tflite_float32", "features")
-}
+TEXT_FORMATS = ("tflite", "tflite_float16", "tflite_float32", "features")
 
 # The kinds of models. A folder of a run holds one file of each but the last.
 FILES = {
-    "tflite": FORMATS["tflite"],
-    "features": FORMATS["features"],
+    "tflite": FORMATS["tflite"].path,
+    "features": FORMATS["features"].path,
     "keras": "model.keras",
-    "saved_model": FORMATS["saved_model"],
-    "onnx": FORMATS["onnx"],
+    "saved_model": FORMATS["saved_model"].path,
+    "onnx": FORMATS["onnx"].path,
 }
 KINDS = (*FILES, "published")
 TRAINABLE = ("keras", "published")
@@ -118,7 +135,7 @@ def find_suffix(path):
 def _list_models(path):
     """Returns the models at a path that exists, paths by kind."""
     if not path.is_dir():
-        kind = {".tflite": "tflite", ".keras": "keras", ".onnx": "onnx"}.get(path.suffix)
+        kind = next((k for k, f in FILES.items() if Path(f).suffix == path.suffix != ""), None)
         kind = "published" if find_suffix(path) else kind
         return {kind: path} if kind else {}
     if (path / "saved_model.pb").exists():

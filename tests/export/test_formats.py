@@ -10,7 +10,7 @@ from check_layer import to_numpy
 from load_app import ROOT
 from random_models import MODELS, random_model
 
-from keras_gmlp.export.formats import DEFAULT_FORMATS, NEEDS, export
+from keras_gmlp.export.formats import DEFAULT_FORMATS, FORMATS, export
 from keras_gmlp.export.verify import check_export
 from keras_gmlp.objectives.losses import CrossEntropy
 from keras_gmlp.objectives.optimizers import MatrixMuon
@@ -158,7 +158,7 @@ def test_shift_invariant_gates_are_exported_as_matrices(tmp_path, images):
 
 
 def test_mistakes_are_refused_before_the_conversion(exported, tmp_path, monkeypatch):
-    monkeypatch.setitem(NEEDS, "onnx", (("torch", "no_such_package"), "onnx"))
+    monkeypatch.setitem(FORMATS, "onnx", FORMATS["onnx"]._replace(packages=("no_such_package",)))
     for formats, labels, reason in (
         (["tflite"], list("abcd"), "4 labels"),
         (["coreml"], None, "coreml"),

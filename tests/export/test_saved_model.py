@@ -9,7 +9,7 @@ from PIL import Image
 from random_models import random_model
 
 from keras_gmlp.data.images.read_image import read_image
-from keras_gmlp.export.formats import export
+from keras_gmlp.export.formats import ExportOptions, export
 from keras_gmlp.export.saved_model import read, write_saved_model
 
 SIZES = [(16, 16), (40, 31), (9, 50), (5, 7)]
@@ -113,7 +113,7 @@ def test_several_labels_have_probabilities_of_their_own_and_nearest_pixels_no_fi
     image = keras.Input((4, 4, 3))
     model = keras.Model(image, keras.layers.Dense(5)(keras.layers.Flatten()(image)))
     card = {"thresholds": [0.5] * 5, "interpolation": "nearest"}
-    write_saved_model(model, tmp_path / "saved_model", None, card)
+    write_saved_model(model, tmp_path / "saved_model", ExportOptions(card=card))
     signatures = tf.saved_model.load(str(tmp_path / "saved_model")).signatures
     assert {*signatures} == {"serving_default", "uint8"}
     answer = signatures["serving_default"](image=tf.random.uniform((2, 4, 4, 3), 0, 1, seed=0))

@@ -17,7 +17,7 @@ from keras_gmlp.inference.text import from_keras
 from keras_gmlp.tasks.masked_lm import MASKS, MaskedLM
 from keras_gmlp.tasks.text_classification import TextClassification
 from keras_gmlp.utils.card import read_card, read_tokenizer, write_text_card
-from keras_gmlp.utils.sources import TEXT_FORMATS
+from keras_gmlp.utils.sources import FORMATS, TEXT_FORMATS
 from keras_gmlp.weights.loading import load
 
 # Largest logit difference; the logits' own spread is about 10.
@@ -46,7 +46,7 @@ def test_language_model_in_all_precisions(run, tokenizer):
         assert found["max_logit_difference"] <= TOLERANCE[name], name
         assert found["top1_agreement"] >= (0.8 if name in ("tflite", "features") else 1)
         assert found["latency_ms"] > 0
-        path = folder / TEXT_FORMATS[name]
+        path = folder / FORMATS[name].path
         card = read_card(path)
         assert (card["task"], card["length"], card["preset"]) == ("masked_lm", LENGTH, "gmlp_nano")
         assert read_tokenizer(path) == tokenizer.text
@@ -58,7 +58,7 @@ def test_language_model_in_all_precisions(run, tokenizer):
 
 
 def test_features_are_a_second_signature(run):
-    path = run[0] / TEXT_FORMATS["features"]
+    path = run[0] / FORMATS["features"].path
     assert read_card(path)["features"] == 8
     assert load(path).interpreter.get_signature_list() == {
         "serving_default": {"inputs": ["mask_positions", "token_ids"], "outputs": ["logits"]},

@@ -78,11 +78,11 @@ def unconverted(monkeypatch):
     """Writes empty files in place of conversions; returns errors to raise by format or file."""
     failing = {}
 
-    def write(model, directory, formats, options, traces):
+    def write(model, directory, formats, options):
         (name,) = formats
         if isinstance(failing.get(name), RuntimeError):
             raise failing[name]
-        (directory / FORMATS[name]).touch()
+        (directory / FORMATS[name].path).touch()
 
     def check(path, *_):
         if path.name in failing:

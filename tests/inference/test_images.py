@@ -22,7 +22,7 @@ from keras_gmlp.weights.loading import load
 
 # Other precisions open as "tflite" does; an ONNX file of the same answers is written by hand.
 EXPORTED = ("tflite", "tflite_int8", "saved_model")
-MODELS = ["model.keras", *(FORMATS[name] for name in (*EXPORTED, "onnx"))]
+MODELS = ["model.keras", *(FORMATS[name].path for name in (*EXPORTED, "onnx"))]
 
 
 def write_onnx(path, shape=("batch", 8, 8, 3), output=("batch", 3), axes=(0, 3, 1, 2), card=None):

@@ -167,10 +167,12 @@ class StopAfterTwo(keras.callbacks.Callback):
 @pytest.mark.once
 def test_restart_trains_anew_and_a_callback_of_the_user_may_end_the_run(run, tmp_path):
     directory = shutil.copytree(run.directory, tmp_path / "run")
+    (directory / "saved_model" / "variables").mkdir(parents=True)
     given = {"restart": True, "callbacks": [StopAfterTwo()]}
     _, metrics = train_tiny(directory, **given, recipe=dataclasses.replace(RECIPE, epochs=4))
     assert metrics["epochs"] == len(history(directory)) == 2
     assert "seconds" in metrics
+    assert not (directory / "saved_model").exists()
     again = train_tiny(directory, recipe=dataclasses.replace(RECIPE, epochs=4))[1]
     assert again == metrics  # complete
 
