@@ -214,6 +214,14 @@ def test_bad_tfds_name(tfds_folder):
         fails(match, name, data_dir=tfds_folder)
 
 
+def test_tfds_set_that_cannot_be_downloaded(tfds_folder, monkeypatch):
+    def offline(*_, **__):
+        raise ConnectionError("no network\nat all")
+
+    monkeypatch.setattr(tfds.core.DatasetBuilder, "download_and_prepare", offline)
+    fails(f"{tfds_folder}.*could not be downloaded", "cifar100", data_dir=tfds_folder)
+
+
 @pytest.fixture
 def own():
     images = np.random.default_rng(0).integers(0, 256, (20, 6, 8, 3), "uint8")

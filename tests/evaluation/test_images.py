@@ -230,3 +230,15 @@ def test_a_run_is_evaluated_on_the_images_that_it_trained_on(photos, tmp_path, f
         else:
             expected = [labels[i] for i in images.labels]
             assert [found.classes[i] for i in found.labels] == expected
+
+
+def test_a_run_is_evaluated_by_the_groups_of_its_training(run, photos, tmp_path):
+    (folder := tmp_path / "colours").mkdir()
+    groups = r"/(?=[0-2]\.png)|$"  # two of nine images
+    held_out = len(LabelledImages(photos, "test", groups=groups))
+    for trained_on, images in ((photos, held_out), ("elsewhere", 3)):  # every fifth of a class
+        recipe = {"data": str(trained_on), "groups": groups}
+        (folder / "recipe.json").write_text(json.dumps(recipe))
+        code, out, _ = run(folder, "--data", photos, "--json", model=classifier())
+        assert (code, json.loads(out)["images"]) == (0, images)
+    assert held_out == 9

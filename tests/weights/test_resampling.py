@@ -36,6 +36,41 @@ def pair(build, old, new, **sizes):
     return source, target
 
 
+def flat_image(shape, colour=(200, 40, 90)):
+    return np.broadcast_to(np.array(colour, "float32"), (1, *shape))
+
+
+@pytest.mark.parametrize("family", ["gmlp", "mixer", "folded"])
+def test_flat_image_keeps_its_tokens_where_weights_do_not_vary_over_the_image(family):
+    """If all filters have the same sum, a flat image gives the same values at every token."""
+    old, new = (16, 24, 3), (24, 16, 3)
+    source, target = pair(FAMILIES[family], old, new)
+    redraw_weights(source, stddev=0.3)
+    even_out(source)
+    report = transfer(source, target)
+    assert report.resized
+    assert not report.fresh
+    np.testing.assert_allclose(
+        to_numpy(target(flat_image(new))), to_numpy(source(flat_image(old))), rtol=1e-4, atol=1e-4
+    )
+
+
+def even_out(model):
+    """Makes biases over tokens constant and the sums of all filters equal."""
+    for weight in model.weights:
+        value = to_numpy(weight)
+        path = weight.path
+        if path.endswith(("spatial/kernel", "token_mlp/shrink/kernel")):
+            sums = value.sum(axis=0, keepdims=True)
+            weight.assign(value + (sums.mean() - sums) / len(value))
+        if path.endswith("token_mlp/shrink/kernel"):
+            weight.assign(np.repeat(value.mean(axis=1, keepdims=True), value.shape[1], axis=1))
+        if path.endswith(("spatial/bias", "token_mlp/shrink/bias")):
+            weight.assign(np.full_like(value, value.mean()))
+        if path.endswith("shift"):
+            weight.assign(np.broadcast_to(value.mean(axis=0), value.shape))
+
+
 @pytest.mark.parametrize("family", ["mixer", "ff_only"])
 def test_same_size_is_a_copy(family):
     source, target = pair(FAMILIES[family], (16, 16, 3), (16, 16, 3))
