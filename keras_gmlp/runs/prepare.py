@@ -6,7 +6,7 @@ import json
 import keras
 
 from keras_gmlp import data
-from keras_gmlp.data.datasets import check_path, holds_files
+from keras_gmlp.data.datasets import check_path
 from keras_gmlp.data.run_folder import Run
 from keras_gmlp.data.text.corpus import PreparedCorpus
 from keras_gmlp.data.text.labelled_texts import open_texts
@@ -17,10 +17,8 @@ from keras_gmlp.runs.settings import RunSettings
 from keras_gmlp.tasks.multi_label_classification import match_labels
 from keras_gmlp.training.callbacks import require_validation
 from keras_gmlp.training.recipes import Recipe
-from keras_gmlp.utils.sources import DEFAULT_BACKBONE, TRAINABLE, find_model
+from keras_gmlp.utils.sources import TRAINABLE, find_model
 from keras_gmlp.weights import pretrained
-
-ZOOMS = [1, 0.75, 0.5]  # of the included backbone on pictures in files
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,12 +77,8 @@ def prepare(settings, dataset=None):
     source = None
     if settings.weights:
         source = pretrained.load(settings.weights, settings.model)
-        fit, arguments = settings.fit or source.preparation.get("fit"), settings.set_model
-        in_files = dataset is None and settings.image_size is None and holds_files(settings.data)
-        if in_files and settings.weights == DEFAULT_BACKBONE:  # such pictures have more pixels
-            arguments = {"zooms": ZOOMS, **arguments}
-        found = {"model": source.preset, "fit": fit, "set_model": arguments}
-        settings = dataclasses.replace(settings, **found)
+        fit = settings.fit or source.preparation.get("fit")
+        settings = dataclasses.replace(settings, model=source.preset, fit=fit)
     dataset = load_data(settings, source.model.input_shape[1:] if source else None, dataset)
     return build(settings, source, dataset)
 

@@ -5,7 +5,9 @@ import functools
 import os
 from pathlib import Path
 
+from keras_gmlp.data.datasets import find_path, holds_files
 from keras_gmlp.data.dividing import find_groups
+from keras_gmlp.data.images.packed import is_packed
 from keras_gmlp.data.images.resizing import require_fit
 from keras_gmlp.data.images.table import name_folder
 from keras_gmlp.data.run_folder import Run
@@ -14,8 +16,10 @@ from keras_gmlp.models.presets import IMAGE_PRESETS, TEXT_PRESETS, lookup
 from keras_gmlp.training.recipes import find_recipe, override
 from keras_gmlp.utils.errors import shortened
 from keras_gmlp.utils.files import require_output
-from keras_gmlp.utils.sources import find_shipped
+from keras_gmlp.utils.sources import DEFAULT_BACKBONE, find_shipped
 from keras_gmlp.weights.files import short_name
+
+ZOOMS = [1, 0.75, 0.5]  # of the included backbone on a user's own images
 
 # Arguments of a model, of images or of text, that follow from the data and other settings.
 TAKEN = ("input_shape", "classes", "vocabulary_size", "separator", "dtype", "stochastic_depth")
@@ -281,6 +285,15 @@ class RunSettings:
         if self.kind == "task":
             return short_task(self.task)
         return name_folder(self.data) if self.kind == "data" else Path(self.prepared).name
+
+
+def choose_start(data, weights, image_size, set_model):
+    """Returns the weights that images start from, by default, and the arguments of the model."""
+    own = bool(data) and (holds_files(data) or is_packed(find_path(data)))
+    weights = DEFAULT_BACKBONE if own and weights is None else weights
+    if own and weights == DEFAULT_BACKBONE and image_size is None:  # they have more pixels
+        set_model = {"zooms": ZOOMS, **set_model}
+    return weights, set_model
 
 
 def short_task(data):

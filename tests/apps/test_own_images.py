@@ -6,6 +6,7 @@ import pytest
 from load_app import load_app
 from own_images import replace_backbone, write_folder
 
+from keras_gmlp import data
 from keras_gmlp.utils import sources
 
 pytestmark = [pytest.mark.once, pytest.mark.eager]
@@ -23,10 +24,15 @@ def backbone(tmp_path, monkeypatch):
     return sources.DEFAULT_BACKBONE
 
 
-def test_start(backbone, folder):
+def test_start(backbone, folder, tmp_path):
     own, scratch = (backbone, None, "finetune"), (None, "gmlp_n4_32", "quick")
+    packed = str(tmp_path / "packed")
+    data.pack(data.load(folder, (16, 16)), packed)
     for arguments, expected in (
         ([], own),
+        (["--data", packed], own),
+        (["--weights", backbone], own),
+        (["--image-size", "8"], own),
         (["--recipe", "finetune"], own),
         (["--weights", "none"], scratch),
         (["--model", "vit_n4_32"], (None, "vit_n4_32", "quick")),
@@ -38,6 +44,7 @@ def test_start(backbone, folder):
         train = load_app("train")
         found = train.read_settings(train.main.parse(["--data", folder, *arguments]))
         assert (found.weights, found.model, found.recipe) == expected
+        assert ("zooms" in found.set_model) == (expected == own and found.image_size is None)
 
 
 def test_a_folder_is_fine_tuned_and_the_start_is_named(backbone, folder, tmp_path, app):

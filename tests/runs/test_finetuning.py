@@ -1,7 +1,6 @@
 """`keras_gmlp.finetune`: from a folder to a model in one call."""
 
 import dataclasses
-import importlib
 import json
 
 import numpy as np
@@ -50,8 +49,7 @@ def test_the_head_alone_on_image_data(places, tmp_path, capsys):
 
 def test_pictures_in_files_are_seen_at_several_zooms(places, tmp_path, monkeypatch):
     weights, folder = places
-    module = importlib.import_module("keras_gmlp.runs.prepare")  # the function has the name, too
-    monkeypatch.setattr(module, "DEFAULT_BACKBONE", weights)
+    monkeypatch.setattr("keras_gmlp.runs.settings.DEFAULT_BACKBONE", weights)
     options = {"epochs": 0, "precision": "float32", "verbose": 0}
     model, metrics = keras_gmlp.finetune(folder, weights, directory=tmp_path / "a", **options)
     assert (model.input_shape, find_zooms(model)) == ((None, 16, 16, 3), (1, 0.75, 0.5))

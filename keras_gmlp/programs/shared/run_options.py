@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import re
-from pathlib import Path
 
 from keras_gmlp.programs.shared.text_options import COLUMNS
 
@@ -93,31 +92,20 @@ def list_run_options(*without):
 
 def read_settings(options):
     """Returns the `RunSettings` of a run, checked; a `ValueError` names what is wrong."""
-    from keras_gmlp.data.datasets import holds_files
-    from keras_gmlp.data.images.packed import is_packed
-    from keras_gmlp.utils.sources import DEFAULT_BACKBONE
+    from keras_gmlp.runs.settings import RunSettings, choose_start
 
     weights = options.weights
     if weights == "":  # an unset variable of a shell
         raise ValueError("--weights is empty; expected a run's folder, a file or hf-hub:NAME")
-    if weights is None and options.data and options.recipe in (None, "finetune"):
-        # A user's own images start from the included backbone, unless a model is described.
-        described = options.model or options.set_model or options.patch_size or options.patch_window
-        own = holds_files(options.data) or is_packed(Path(options.data).expanduser())
-        weights = DEFAULT_BACKBONE if own and not described else None
-    settings = make_settings(options, weights=None if weights == SCRATCH else weights)
-    settings.check()
-    return settings
-
-
-def make_settings(options, **replaced):
-    """Returns the `RunSettings` of options, some of them replaced."""
-    from keras_gmlp.runs.settings import RunSettings
-
+    set_model = _read_values("--set-model", options.set_model)
+    described = options.model or set_model or options.patch_size or options.patch_window
+    if weights is None and (described or options.recipe not in (None, "finetune")):
+        weights = SCRATCH
+    weights, set_model = choose_start(options.data, weights, options.image_size, set_model)
     names = [field.name for field in dataclasses.fields(RunSettings)]
-    given = {name: getattr(options, name, None) for name in names} | replaced
+    given = {name: getattr(options, name, None) for name in names}
+    given |= {"weights": None if weights == SCRATCH else weights, "set_model": set_model}
     given |= {"set": _read_values("--set", options.set)}
-    given |= {"set_model": _read_values("--set-model", options.set_model)}
     for name, value in given["set"].items():
         if name not in WORDS and not isinstance(value, int | float | list):
             raise ValueError(f"--set {name}={value}: expected {name}=NUMBER.")
@@ -126,7 +114,9 @@ def make_settings(options, **replaced):
         given["precision"] = None
     for name in ("weights", "teacher"):
         given[name] = given[name] and given[name].rstrip("/")
-    return RunSettings(**{n: value for n, value in given.items() if value not in (None, [])})
+    settings = RunSettings(**{n: value for n, value in given.items() if value not in (None, [])})
+    settings.check()
+    return settings
 
 
 def _read_values(option, texts):
