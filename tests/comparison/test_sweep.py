@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +15,7 @@ from read_table import read_table
 from keras_gmlp.comparison import costs
 from keras_gmlp.comparison.plan import Plan, PlannedRun, plan_images, read_plan
 from keras_gmlp.comparison.plan_report import COLUMNS, write_report
-from keras_gmlp.comparison.workers import train_command
+from keras_gmlp.comparison.workers import available_cores, train_command
 from keras_gmlp.runs import RunSettings
 from keras_gmlp.training.checkpoints import RunCheckpoint
 from keras_gmlp.utils.files import directory_lock
@@ -98,7 +97,6 @@ def test_every_run_gets_the_settings_of_the_sweep(monkeypatch):
     assert json.loads(train_command(first)[-1]) == first.to_dict()
 
 
-CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
 SWEEP = [
     *("gmlp_n4_32", "--data", "digits", "--fractions", "0.1", "--seeds", "1", "--epochs", "2"),
     *("--backend", "torch"),  # which has nothing to compile
@@ -173,21 +171,6 @@ def test_run_that_fails_is_a_row_and_the_rest_go_on(tmp_path, monkeypatch, capsy
     assert compare.main([*arguments, "--retry"]) == 0
 
 
-@pytest.fixture
-def work(tmp_path, monkeypatch):
-    """A function that returns the value of a variable in the environment of each run."""
-
-    def work(variable, **options):
-        code = f"import os, sys; sys.exit(os.environ.get({variable!r}, 'nothing'))"
-        replace_training(monkeypatch, code)
-        place = tmp_path / str(len(list(tmp_path.iterdir())))
-        sweep = Plan(plan_images(["gmlp_n4_32"], RunSettings(), place), **options)
-        sweep.work()
-        return [run.status.removeprefix("failed: ") for run in sweep.runs]
-
-    return work
-
-
 def test_runs_of_a_file_are_trained_and_compared_and_a_bad_one_is_one_line(
     tmp_path, monkeypatch, app
 ):
@@ -203,7 +186,6 @@ def test_runs_of_a_file_are_trained_and_compared_and_a_bad_one_is_one_line(
         ("{}", "list"),
         ("[]", "list"),
         ('[{"recipe": "slow"}]', "run 1: .*slow"),
-        ('[{"set_model": ["depth"]}]', "set_model"),
         ('[{"modl": "a"}]', r"run 1: .*'modl'"),
     ):
         path.write_text(text)
@@ -231,13 +213,18 @@ def test_images_with_any_number_of_labels_are_compared(tmp_path, train_here):
     assert row["score"] == pytest.approx(100 * runs[0].metrics["test_mean_average_precision"])
 
 
-@pytest.mark.skipif(CORES < 2, reason="two runs at a time need two cores")
-def test_runs_train_on_the_backend_and_share_the_memory_of_a_gpu(work, monkeypatch):
-    assert work("KERAS_BACKEND") == [keras.backend.backend()]
-    assert work("KERAS_BACKEND", backend="jax") == ["jax"]
+@pytest.mark.skipif(len(available_cores()) < 2, reason="two runs at a time need two cores")
+def test_runs_train_on_the_backend_and_share_the_memory_of_a_gpu(tmp_path, monkeypatch):
+    names = "'KERAS_BACKEND', 'XLA_PYTHON_CLIENT_PREALLOCATE'"
+    code = f"import os, sys; sys.exit(' '.join(os.environ.get(n, 'none') for n in ({names})))"
+    replace_training(monkeypatch, code)
     monkeypatch.delenv("XLA_PYTHON_CLIENT_PREALLOCATE", raising=False)
-    assert work("XLA_PYTHON_CLIENT_PREALLOCATE", jobs=1) == ["nothing"]
-    assert work("XLA_PYTHON_CLIENT_PREALLOCATE", jobs=2) == ["false"]
+    here = keras.backend.backend()
+    for backend, jobs, found in ((None, 1, f"{here} none"), ("jax", 2, "jax false")):
+        settings = plan_images(["gmlp_n4_32"], RunSettings(), tmp_path / str(jobs))
+        sweep = Plan(settings, jobs, backend)
+        sweep.work()
+        assert [run.status for run in sweep.runs] == [f"failed: {found}"]
 
 
 def test_sweep_that_cannot_work_is_refused_before_it_trains(tmp_path):

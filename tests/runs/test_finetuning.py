@@ -59,11 +59,3 @@ def test_pictures_in_files_are_seen_at_several_zooms(places, tmp_path, monkeypat
         folder, weights, directory=tmp_path / "c", image_size=8, **options
     )
     assert find_zooms(model) == (1,)
-
-
-def test_wrong_settings(places, tmp_path):
-    weights, folder = places
-    with pytest.raises(ValueError, match="mixpu"):
-        keras_gmlp.finetune(folder, weights, directory=tmp_path, mixpu=1)
-    with pytest.raises(ValueError, match="an empty name"):
-        keras_gmlp.finetune("", weights, directory=tmp_path)

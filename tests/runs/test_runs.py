@@ -61,10 +61,9 @@ def test_settings_survive_json():
 def test_settings_that_cannot_work():
     for make, reason in (
         (lambda: RunSettings(recipe="fast").check(), "recipe .*fast"),
-        (lambda: RunSettings(patience=0).check(), "at least 1"),
         (lambda: runs.prepare(RunSettings(patience=5)), "validation images"),
+        (lambda: keras_gmlp.finetune(""), "empty name"),
         (lambda: RunSettings(fraction=0.0), "fraction"),
-        (lambda: RunSettings(validation=1.0), "validation"),
         (lambda: RunSettings(image_size=(8, 0)), "image_size"),
         (lambda: RunSettings(image_size=(8, 8, 3)), "image_size"),
         (lambda: RunSettings(fit="fill"), "crop, stretch, pad"),
