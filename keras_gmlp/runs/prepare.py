@@ -14,7 +14,6 @@ from keras_gmlp.data.validation import PARTS, divide_training
 from keras_gmlp.layers.zoomed_views import view_share
 from keras_gmlp.models import presets
 from keras_gmlp.runs.settings import RunSettings
-from keras_gmlp.tasks.multi_label_classification import match_labels
 from keras_gmlp.training.callbacks import require_validation
 from keras_gmlp.training.recipes import Recipe
 from keras_gmlp.utils.sources import TRAINABLE, find_model
@@ -85,7 +84,8 @@ def prepare(settings, dataset=None):
 
 def build(settings, source, dataset):
     """Builds the preset's model, or adapts the one of the weights, for the data."""
-    recipe = match_labels(settings.make_recipe(), dataset)
+    recipe = settings.make_recipe()
+    recipe = dataclasses.replace(recipe, task=recipe.task.match(dataset))
     require_validation(recipe, dataset)
     keras.utils.set_random_seed(recipe.seed)
     chosen = {"input_shape": dataset.image_shape, **settings.patches, **settings.set_model}

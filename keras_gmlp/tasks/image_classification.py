@@ -13,6 +13,7 @@ from keras_gmlp.data.batches.augmentation import Augmentation
 from keras_gmlp.data.images.label_sets import refuse_several
 from keras_gmlp.models.saved import require_numbers
 from keras_gmlp.tasks.classifier import make_classifier
+from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.tasks.scores import ClassScorer, match_classes
 from keras_gmlp.tasks.task import Task, require_classes
 from keras_gmlp.utils.card import write_card
@@ -106,6 +107,12 @@ class ImageClassification(Task):
         counts = np.bincount(labels, minlength=classes)
         weights = np.maximum(counts, 1.0) ** -self.balance  # a fraction may lack classes
         return weights * (len(labels) / np.sum(counts * weights))
+
+    def match(self, data):
+        if getattr(data, "label_sets", None) is None or type(self) is not ImageClassification:
+            return self
+        settings = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return find_task("multi_label_classification")(**settings)
 
     def check_fit(self, model, data):
         from keras_gmlp.models.structure import require_logits

@@ -88,12 +88,3 @@ class MultiLabelClassification(ImageClassification):
         labels = getattr(data, split).take(slice(EVALUATED_SAMPLES)).labels
         probabilities = keras.ops.convert_to_numpy(keras.ops.sigmoid(logits))
         return choose_thresholds(data.label_rows()[labels], probabilities)
-
-
-def match_labels(recipe, data):
-    """Returns the recipe for a data set."""
-    task = recipe.task
-    if getattr(data, "label_sets", None) is None or type(task) is not ImageClassification:
-        return recipe
-    settings = {field.name: getattr(task, field.name) for field in dataclasses.fields(task)}
-    return dataclasses.replace(recipe, task=MultiLabelClassification(**settings))

@@ -155,6 +155,10 @@ class Task:
         smoothing = 0.0 if data is None else getattr(self, "label_smoothing", 0.0)
         return CrossEntropy(smoothing), [Accuracy()]
 
+    def match(self, data):
+        """Returns the task for the data: this one, or another with its settings."""
+        return self
+
     def check_fit(self, model, data):
         """Raises a `ValueError` if the model does not fit the data."""
         raise NotImplementedError

@@ -13,7 +13,6 @@ from keras_gmlp.data.run_folder import RESTORE, Run
 from keras_gmlp.models.precision import in_float32
 from keras_gmlp.models.saved import load_model
 from keras_gmlp.tasks import linear_head
-from keras_gmlp.tasks.multi_label_classification import match_labels
 from keras_gmlp.tasks.task import EVALUATED_SAMPLES
 from keras_gmlp.training.callbacks import (
     Clock,
@@ -105,7 +104,7 @@ def train(
     if directory is None:
         directory = Path("runs", f"{model.name}-{Path(data.name).name}")
     directory = Path(directory)
-    recipe = match_labels(recipe, data)
+    recipe = dataclasses.replace(recipe, task=recipe.task.match(data))
     recipe.task.check_fit(model, data)
     require_validation(recipe, data)
     pipeline = choose_pipeline(recipe, data, None if restart else directory)

@@ -189,6 +189,3 @@ def test_what_several_labels_do_not_allow(table):
             refuse()
     with pytest.raises(ValueError, match="one label"):
         MultiLabelClassification(balance=0.5)
-    compare = load_app("compare")
-    with pytest.raises(ValueError, match="any number of labels"):
-        compare.list_runs(compare.main.parse(["gmlp_n4_32", "--data", str(table)]))
