@@ -182,8 +182,8 @@ def test_processes_compare_the_number_of_samples(tmp_path, monkeypatch):
 def test_batches_of_a_dataset_are_divided(monkeypatch):
     batches = ArrayBatches({"a": np.arange(12).reshape(6, 2)}, np.arange(6), batch_size=4)
     monkeypatch.setattr(pipeline, "find_process", lambda: (1, 2))
-    task = SimpleNamespace(training_batches=lambda *_: batches, size=lambda data: 6)
-    recipe = SimpleNamespace(task=task, seed=0, epochs=1, batch_size=4)
+    task = SimpleNamespace(training_batches=lambda *_: batches)
+    recipe = SimpleNamespace(task=task, seed=0, epochs=1, count_batches=lambda data: (4, 1))
     made, _ = pipeline._make_batches(None, recipe, 0)
     inputs, targets = made[0]
     np.testing.assert_array_equal(inputs["a"], [[4, 5], [6, 7]])
