@@ -191,6 +191,9 @@ class Plan:
                 recorded.pop("task", None)  # the labels of the images decide it
             if "image_shape" in recorded:
                 recorded["image_size"] = recorded["image_shape"][:2]
+            for name in recorded.get("choice", {}).get("changes", {}):
+                if name not in run.settings.changes:
+                    recorded.pop(name, None)  # fine-tuning chose it
             here = {**run.describe(), **({"backend": backend} if backend else {})}
             if differing := differences(recorded, here):
                 raise ValueError(

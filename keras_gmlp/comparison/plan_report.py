@@ -244,8 +244,7 @@ def write_report(runs, directory, command="", costs=None):
     rows = {run: to_row(run, costs) for run in runs}
     lines = group(runs, rows)
     paths = [directory / "results.csv", directory / "results.md"]
-    cells = ([row.get(name) for name in COLUMNS] for row in rows.values())
-    write_table(paths[0], [COLUMNS, *cells])
+    write_table(paths[0], [COLUMNS, *(row.values() for row in rows.values())])
     with atomic_write(paths[1]) as temporary:
         temporary.write_text(to_markdown(lines, rows.values(), command), "utf-8")
     return list(rows.values()), [*paths, *draw_charts(lines, directory)]

@@ -52,6 +52,8 @@ def check(options):
     name = Path(options.plan).stem if options.plan else Path(data).name
     options.out = options.out or f"runs/compare-{name}"
     if options.plan:
+        if len(options.presets) > 1:
+            raise cli.UsageError(f"{options.plan} has all runs; no {options.presets[1]}")
         for name, usual in vars(main.parser.parse_args([options.plan])).items():
             if name not in OF_PLANS and getattr(options, name) != usual:
                 option = f"--{name.replace('_', '-')}"
@@ -126,7 +128,7 @@ def report(options, plan):
     if not runs:
         raise ValueError("none of these runs exists; leave out --no-train")
     rows, paths = write_report(runs, options.out, options.command)  # first, whatever fails below
-    if not (options.plan or options.prepared):  # whose presets differ in their costs only
+    if not (options.plan or options.prepared):  # the runs of a preset have the same costs
         measured = costs.measure_costs(complete, warn)
         rows, paths = write_report(runs, options.out, options.command, measured)
     cli.show_result(options, rows, lambda rows: print(*paths, sep="\n"))
