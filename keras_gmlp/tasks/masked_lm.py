@@ -237,7 +237,8 @@ class MaskedLM(TextTask):
         if split is not None or source.columns or source.held_out:
             raise ValueError("a language model takes a whole text; leave split and columns out.")
         if len({model.tokenizer.hash for model in models}) > 1:
-            raise ValueError("perplexities of models with another tokenizer do not compare.")
+            names = " and ".join(str(model.path) for model in models)
+            raise ValueError(f"{names}: their tokenizers differ, so perplexities do not compare.")
         with tempfile.TemporaryDirectory() as folder:
             corpus = build_corpus(source.path, models[0].tokenizer, folder)
             inputs, targets, weights = validation_set(corpus, min(m.length for m in models))

@@ -81,6 +81,8 @@ class TextClassification(TextTask):
             check_top(top)
         if isinstance(text, list | tuple):
             pairs = [None] * len(text) if pair is None else pair
+            if isinstance(pairs, str):
+                raise ValueError("pair must be a list, with a second text for each text.")
             return [cls.predict(model, *both, top) for both in zip(text, pairs, strict=True)]
         if model.pairs is not None and model.pairs != (pair is not None):
             takes, fix = ("pairs of texts", "give") if model.pairs else ("single texts", "omit")

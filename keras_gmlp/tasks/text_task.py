@@ -14,9 +14,10 @@ from keras_gmlp.tasks.confidence import read_confidence
 from keras_gmlp.tasks.task import Task
 from keras_gmlp.tasks.text_model import TextModel
 from keras_gmlp.utils.card import read_tokenizer, write_text_card
-from keras_gmlp.utils.errors import naming_errors, printable
+from keras_gmlp.utils.errors import naming_errors, printable, shortened
 from keras_gmlp.utils.progress import ProgressBar
 
+LONGEST = 2**16  # tokens in a text
 FEW = 200  # texts that show whether the tokenizer knows the language
 TESTED = 256  # texts in a batch of evaluation
 TOGETHER = 32  # texts from one state of the progress bar to the next
@@ -130,6 +131,11 @@ class TextTask(Task):
                     f"{tokenizer.size}; expected the tokenizer.json of the model's training."
                 )
             length = length or card.get("length") or longest_text(model) or 128
+            if type(length) is not int or not 8 <= length <= LONGEST:
+                found = shortened(repr(length), 40)
+                raise ValueError(
+                    f"{path}: its length is {found}; expected from 8 to {LONGEST:,} tokens."
+                )
         if cls.logits_rank != 2:
             labels = ()
         elif len(labels := labels or card.get("labels") or [*map(str, range(classes))]) != classes:

@@ -32,8 +32,8 @@ def open_text_model(source):
     model, tokenizer, card = open_bert(source)
     if card["architecture"] == "BertModel":
         raise ValueError(
-            f"{source}: an encoder, which only text.load_bert opens; training gives it a head "
-            "(--weights)."
+            f"{source}: an encoder without a head; text.load_bert opens it, and training adds a "
+            "head (--weights)."
         )
     opened = open_keras(model, Path(source), card)
     return opened.find_task().wrap(opened, tokenizer)

@@ -40,11 +40,12 @@ def read_all_rows(path, text=None, label=None, test=None):
     rows = next(iter(found.values()))
     if len(parts) == 1:
         return rows
-    if len({row.split for row in rows}) > 1:
-        raise ValueError(
-            f"{parts['train']}: its column split and {parts['test']} both name texts for testing; "
-            "leave one out."
-        )
+    for split, part in found.items():
+        if len({row.split for row in part}) > 1:
+            raise ValueError(
+                f"{parts[split]}: its texts are those for {split}, and its column split names "
+                "several splits; leave one out."
+            )
     return [row._replace(split=split) for split, part in found.items() for row in part]
 
 

@@ -265,7 +265,8 @@ def test_splits_of_a_table_are_none_or_in_all_rows(tmp_path):
         fails(reason, write_split(tmp_path / "t.csv", splits)[0])
     both, _ = write_split(tmp_path / "t.csv", ["train"] * 4 + ["test"] * 4)
     train, _ = write_split(tmp_path / "u.csv", ["train"] * 4)
-    fails("its column split and", both, test=train)
+    for files in ((both, train), (train, both)):
+        fails("names several splits", files[0], test=files[1])
 
 
 def test_splits_in_other_words_are_suspected(tmp_path):
