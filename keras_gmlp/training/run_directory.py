@@ -48,10 +48,13 @@ def claim(directory, run, recipe, data, restart=False):
         places = {str(path): os.path.abspath(path) for path in paths if path.exists()}
         entries = {"places": places, "environment": environment()}
         samples = record_samples(data)  # takes long for many files
-        write_json(directory / "recipe.json", {**settings, **entries})
+        # A choice is progress: it is recorded last, so that a kill before leaves none.
+        unchosen = {name: settings[name] for name in settings if name != "choice"}
+        write_json(directory / "recipe.json", {**unchosen, **entries})
         (directory / SAMPLES).unlink(missing_ok=True)
         if samples:
             write_table(directory / SAMPLES, [Sample._fields, *samples])
+        write_json(directory / "recipe.json", {**settings, **entries})
         return
     recorded = Run(directory).recipe
     if not recorded:
@@ -83,6 +86,8 @@ def check_samples(directory, data):
 def clear(directory):
     """Deletes a run; `recipe.json` last, because it protects the other files."""
     refuse_other_files(directory)
+    for path in directory.glob("model*_batch*.tflite"):  # of version 0.1
+        path.unlink()
     own = model_card.read_notes(directory / model_card.FILE) is not None
     for name in ("checkpoint", *WRITTEN):
         if (directory / name).is_dir():
