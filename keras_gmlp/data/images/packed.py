@@ -4,6 +4,7 @@ A packed set is a folder with `packed.json`, which describes it, and for each sp
 and the class indices as `.npy` files. Reading an image copies its pixels; nothing is decoded.
 """
 
+import contextlib
 import itertools
 import mmap
 import re
@@ -37,7 +38,7 @@ def pack(data, folder):
         The number of bytes of the images.
 
     Raises:
-        ValueError: If the folder exists or an image cannot be read.
+        ValueError: If the folder exists, another process writes it or an image cannot be read.
         OSError: If the disk has too little space.
     """
     folder = Path(folder)
@@ -45,9 +46,8 @@ def pack(data, folder):
         raise ValueError(f"{folder}: exists; give a new folder, or delete this one.")
     splits = data.splits()
     size = sum(map(len, splits.values())) * int(np.prod(data.image_shape))
-    files.remove_leftovers(folder.parent, re.escape(folder.name))  # of a killed process
     files.require_space(folder.parent, size)
-    with files.atomic_folder(folder) as temporary:
+    with _lock(folder), files.atomic_folder(folder) as temporary:
         temporary.mkdir()
         for name, split in splits.items():
             shape = (len(split), *data.image_shape)
@@ -62,6 +62,19 @@ def pack(data, folder):
         recorded |= {"source": data.name, "label_sets": data.label_sets, "fit": data.fit}
         files.write_json(temporary / DESCRIPTION, {"version": VERSION, **recorded})
     return size
+
+
+@contextlib.contextmanager
+def _lock(folder):
+    """Locks the name of a folder to create, and deletes what a killed process left of it."""
+    lock = folder.with_name(f".{folder.name}.lock")
+    try:
+        with files.directory_lock(lock):
+            files.remove_leftovers(folder.parent, re.escape(folder.name))
+            yield
+    finally:
+        with contextlib.suppress(OSError):
+            lock.rmdir()
 
 
 def is_packed(folder):
