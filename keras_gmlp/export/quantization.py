@@ -82,7 +82,10 @@ def prepare_for_int8(model, calibration):
         if type(layer) is layers.LayerNormalization and (
             layer.gamma is None or layer.beta is None or layer.axis not in (-1, [-1])
         ):
-            continue  # the form is for norms over the last axis, with scale and shift
+            raise ValueError(
+                f"{layer.path}: int8 export requires layer norms over the last axis, with scale "
+                "and shift."
+            )
         # The form adds no state, so that a built layer can change its class and keep its weights.
         layer.__class__ = INTEGER_FORMS.get(type(layer), type(layer))
     return copy

@@ -25,6 +25,8 @@ def pixels(input_shape, mean, std):
     require_channels_last()
     channels = input_shape[-1]
     means, stds = (np.broadcast_to(value, channels).tolist() for value in (mean, std))
+    if min(stds) <= 0:
+        raise ValueError(f"std must be above 0; received {std}.")
     scales = [1 / (255 * s) for s in stds]
     offsets = [-m / s for m, s in zip(means, stds, strict=True)]
     inputs = keras.Input(input_shape, name="image")

@@ -82,6 +82,8 @@ def language_model(
         >>> model({"token_ids": ids, "mask_positions": keras.ops.array([[2]])}).shape
         (1, 1, 50)
     """
+    if depth < 1:
+        raise ValueError(f"depth must be at least 1; received {depth}.")
     norms = {"epsilon": epsilon, "dtype": dtype}
     shared = {"dropout": dropout, "norm_placement": norm_placement, **norms}
     token_ids = keras.Input((None,), dtype="int32", name="token_ids")

@@ -33,6 +33,7 @@ SHARE = (lambda share: 0 < share < 1, "between 0 and 1")
 RANGES = {
     **dict.fromkeys(("validation", "hold_out"), SHARE),
     "fraction": (lambda share: 0 < share <= 1, "in (0, 1]"),
+    **dict.fromkeys(("patch_size", "patch_window"), (lambda side: side > 0, "at least 1 pixel")),
     "dropout": (lambda rate: 0 <= rate < 1, "in [0, 1)"),
     "image_size": (
         lambda size: size > 0 if isinstance(size, int) else len(size) == 2 and min(size) > 0,
@@ -167,7 +168,9 @@ class RunSettings:
                 if not own and getattr(self, name) not in (usual[name], {}):
                     raise ValueError(f"{name} is a setting of {kind}, not of {self.kind}.")
         if taken := [name for name in TAKEN if name in self.set_model]:
-            raise ValueError(f"{taken[0]} is not a setting of set_model: another setting decides.")
+            raise ValueError(
+                f"{taken[0]} follows from the data or an option; leave it out of set_model."
+            )
 
     def _check_ranges(self):
         for name, (right, expected) in RANGES.items():
