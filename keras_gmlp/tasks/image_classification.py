@@ -160,6 +160,7 @@ class ImageClassification(Task):
         # quarter of the time at 128 pixels.
         pixels, least, most = ON_ACCELERATOR if accelerators() else ON_PROCESSOR
         batch_size = min(most, max(least, pixels // math.prod(data.image_shape[:2])))
+        getattr(data, split).keep()  # training reads all samples, if not now then later
         return evaluation_batches(data, batch_size, split, samples)
 
     def describe_data(self, data):

@@ -137,7 +137,7 @@ def evaluation_batches(data, batch_size=250, split="test", samples=-1):
     Raises:
         ValueError: If an image cannot be read. When samples stream, reading fails during iteration.
     """
-    chosen = getattr(data, split).keep()  # training will read the others
+    chosen = getattr(data, split)
     chosen = chosen if samples < 0 else chosen.take(slice(samples))
     return SampleBatches(chosen.keep(), data.label_rows(), batch_size)
 
