@@ -152,7 +152,7 @@ def atomic_folder(path):
 
 
 def _flush(path):
-    """Writes a file from the memory of the system to the disk, where a power cut leaves it."""
+    """Writes a file from the memory of the system to the disk, so that it survives a power cut."""
     with open(path, "rb+") as file:
         os.fsync(file.fileno())
 

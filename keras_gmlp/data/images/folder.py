@@ -90,7 +90,7 @@ def _list_folders(root):
         )
     found = {name: _list_split(folder, labels, left_out) for name, folder in splits.items()}
     warn_no_images(root, left_out)
-    for place in {root, *splits.values()}:
+    for place in dict.fromkeys((root, *splits.values())):
         loose += inputs.list_suffix(place, inputs.IMAGES)
     inputs.warn_left_out(root, loose, "outside the class folders")
     return labels, found, None
