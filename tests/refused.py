@@ -6,9 +6,9 @@ import pytest
 
 
 @contextlib.contextmanager
-def refused(match, start=""):
+def refused(match, start="", error=ValueError):
     """Expects an error of one line that matches, and starts with a path or a name."""
-    with pytest.raises(ValueError, match=match) as error:
-        yield error
-    assert str(error.value).startswith(f"{start}: " if start else "")
-    assert len(str(error.value).splitlines()) == 1
+    with pytest.raises(error, match=match) as found:
+        yield found
+    assert str(found.value).startswith(f"{start}: " if start else "")
+    assert len(str(found.value).splitlines()) == 1
