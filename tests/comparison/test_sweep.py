@@ -263,11 +263,11 @@ def test_run_that_was_begun_otherwise_is_not_gone_on_with(tmp_path, monkeypatch)
         (tmp_path / "run" / "recipe.json").write_text(json.dumps(begun))
         with pytest.raises(ValueError, match=reason):
             Plan([settings]).check_recorded("jax")
-    chosen = {"data": "others", "epochs": 3, "choice": {"changes": {"epochs": 3}}}
-    (tmp_path / "run" / "recipe.json").write_text(json.dumps(chosen))
-    Plan([RunSettings(data="others", out="run")]).check_recorded()
     for given in ("others/", "./others"):  # the same folder
         Plan([dataclasses.replace(settings, data=given)]).check_recorded()
+    chosen = {"data": "photos", "epochs": 3, "choice": {"changes": {"epochs": 3}}}
+    (tmp_path / "run" / "recipe.json").write_text(json.dumps(chosen))
+    Plan([RunSettings(data="photos", out="run")]).check_recorded()
 
 
 def test_second_sweep_of_the_same_runs_is_refused(tmp_path, capsys):
