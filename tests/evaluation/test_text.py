@@ -174,7 +174,7 @@ def test_text_that_does_not_fit_a_language_model(text_file, tokenizer, tmp_path)
     stranger = TextModel(**{**vars(model), "tokenizer": Tokenizer.train(["a storm"], 128)})
     (strange := tmp_path / "strange.txt").write_text("\U0001f600 \U0001f600\n", "utf-8")
     for models, given, split, reason in (
-        ([model, stranger], text_file, None, "another tokenizer"),
+        ([model, stranger], text_file, None, "tokenizers differ"),
         ([model], strange, None, "no token to mask"),
         ([model], text_file, "test", "split"),
     ):
