@@ -14,7 +14,7 @@ from keras_gmlp.data.run_folder import Run
 from keras_gmlp.data.text.labelled_texts import TextSource, name_columns
 from keras_gmlp.models.presets import IMAGE_PRESETS, TEXT_PRESETS, lookup
 from keras_gmlp.training.recipes import find_recipe, override
-from keras_gmlp.utils.errors import shortened
+from keras_gmlp.utils.errors import check_ranges, shortened
 from keras_gmlp.utils.files import require_output
 from keras_gmlp.utils.sources import DEFAULT_BACKBONE, find_shipped
 from keras_gmlp.weights.files import short_name
@@ -173,10 +173,7 @@ class RunSettings:
             )
 
     def _check_ranges(self):
-        for name, (right, expected) in RANGES.items():
-            value = getattr(self, name)
-            if value is not None and not right(value):
-                raise ValueError(f"{name} must be {expected}; received {value}.")
+        check_ranges(self, RANGES)
         given = (self.folds, self.fold) != (None, None)
         if given and not 1 <= (self.fold or 0) <= (self.folds or 0):
             raise ValueError(

@@ -7,7 +7,7 @@ from keras_gmlp.data.batches.augmentation import Augmentation
 from keras_gmlp.tasks.image_classification import ImageClassification
 from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.tasks.task import Task
-from keras_gmlp.utils.errors import require_one_of
+from keras_gmlp.utils.errors import check_ranges, require_one_of
 
 AUTO = "auto"  # a run records what it chose
 
@@ -16,16 +16,16 @@ CHOICES = {
     "optimizer": ("adamw", "muon", "sgd"),
     "pipeline": ("auto", "device", "host"),
 }
-POSITIVE = ("above 0 and finite", lambda value: 0 < value < math.inf)
-SHARE = ("in [0, 1)", lambda value: 0 <= value < 1)
+POSITIVE = (lambda value: 0 < value < math.inf, "above 0 and finite")
+SHARE = (lambda value: 0 <= value < 1, "in [0, 1)")
 RANGES = {
-    "epochs": ("at least 0", lambda value: value >= 0),
-    **dict.fromkeys(("batch_size", "patience"), ("at least 1", lambda value: value >= 1)),
+    "epochs": (lambda value: value >= 0, "at least 0"),
+    **dict.fromkeys(("batch_size", "patience"), (lambda value: value >= 1, "at least 1")),
     **dict.fromkeys(("learning_rate", "clip_norm", "adam_ratio"), POSITIVE),
     **dict.fromkeys(("warmup", "ema", "stochastic_depth"), SHARE),
-    "layer_decay": ("in (0, 1]", lambda value: 0 < value <= 1),
-    "weight_decay": ("at least 0 and finite", lambda value: 0 <= value < math.inf),
-    "seed": ("in [0, 2**32)", lambda value: 0 <= value < 2**32),
+    "layer_decay": (lambda value: 0 < value <= 1, "in (0, 1]"),
+    "weight_decay": (lambda value: 0 <= value < math.inf, "at least 0 and finite"),
+    "seed": (lambda value: 0 <= value < 2**32, "in [0, 2**32)"),
 }
 
 
@@ -86,10 +86,7 @@ class Recipe:
     seed: int = 0
 
     def __post_init__(self):
-        for name, (allowed, fits) in RANGES.items():
-            value = getattr(self, name)
-            if value is not None and not fits(value):
-                raise ValueError(f"{name} must be {allowed}; received {value}.")
+        check_ranges(self, RANGES)
         if self.epochs == 0 and not getattr(self.task, "fit_head", 0):
             raise ValueError("epochs must be at least 1 without a head to fit; received 0.")
         for name, choices in CHOICES.items():

@@ -144,6 +144,14 @@ def printable(text):
     )
 
 
+def check_ranges(settings, ranges):
+    """Raises a `ValueError` for a setting out of range, given tests and their words by name."""
+    for name, (fits, expected) in ranges.items():
+        value = getattr(settings, name)
+        if value is not None and not fits(value):
+            raise ValueError(f"{name} must be {expected}; received {value}.")
+
+
 def require_one_of(name, value, choices):
     """Raises a `ValueError` if the value of an argument is not among its choices."""
     if value not in list(choices):
