@@ -41,7 +41,7 @@ Ctrl-C
 """
 
 
-# Options beside a file of runs, which has the others.
+# Options that go with a file of runs. The file holds all others.
 OF_PLANS = ("presets", "out", "jobs", "retry", "no_train", "json", "backend", "data_dir")
 
 

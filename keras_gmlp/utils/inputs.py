@@ -108,12 +108,13 @@ def find_splits(place, paths):
         train = found["train"]
         if not (others and train.is_dir() and list_visible_folders(train)):
             return found
+    if found:
+        return {role: found[split] for split, role in find_roles(found, place).items()}
     inside = [sorted(p.name for p in list_visible_folders(path)) for path in paths if path.is_dir()]
-    if not found and len(inside) > 1 and len(inside[0]) > 1 and inside == inside[:1] * len(inside):
+    if len(inside) > 1 and len(inside[0]) > 1 and inside == inside[:1] * len(inside):
         names = first_of([printable(path.name) for path in paths], 3)
         warn(
             f"{printable(place)}: {names} are taken for classes; each holds the same folders. If "
             "they are splits, name them train and test."
         )
-    roles = find_roles(found, place) if found else {}
-    return {role: found[split] for split, role in roles.items()}
+    return {}
