@@ -106,7 +106,7 @@ class PlannedRun:
 
     def history(self):
         """Returns the rows of `history.csv`, dicts; none before the first epoch."""
-        return read_history(self.directory / "history.csv", ())
+        return read_history(self.directory / "history.csv")
 
     def load_data(self):
         """Returns the data of the run."""

@@ -109,20 +109,15 @@ def private_generator():
 
 
 class HistoryWriter(keras.callbacks.Callback):
-    """Adds a row to `history.csv` after each epoch, or ends training if the run was deleted."""
+    """Adds a row to `history.csv` after each epoch."""
 
     # Keras' `CSVLogger` keeps the file open; an error of a full disk would not name it.
 
     def __init__(self, directory):
         super().__init__()
-        self.directory, self.path = directory, directory / "history.csv"
+        self.path = directory / "history.csv"
 
     def on_epoch_end(self, epoch, logs=None):
-        if not (self.directory / "recipe.json").exists():
-            raise RuntimeError(
-                f"{self.directory}: deleted, or moved, while the run trained; the same command "
-                "starts it again."
-            )
         row = {"epoch": epoch, **dict(sorted(logs.items()))}
         with naming(self.path, self.path), self.path.open("a", newline="") as file:
             writer = csv.DictWriter(file, row)

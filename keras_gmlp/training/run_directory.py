@@ -44,25 +44,17 @@ def claim(directory, run, recipe, data, restart=False):
     remove_leftovers(directory, "|".join(map(re.escape, WRITTEN)))
     if not has_progress(directory):
         refuse_other_files(directory)
+        (directory / SAMPLES).unlink(missing_ok=True)  # of a run that did not get to an epoch
         paths = map(find_path, filter(None, (run["data"], run.get("test"))))
         places = {str(path): os.path.abspath(path) for path in paths if path.exists()}
         entries = {"places": places, "environment": environment()}
-        samples = record_samples(data)  # takes long for many files
-        # A choice is progress: it is recorded last, so that a kill before leaves none.
-        unchosen = {name: settings[name] for name in settings if name != "choice"}
-        write_json(directory / "recipe.json", {**unchosen, **entries})
-        (directory / SAMPLES).unlink(missing_ok=True)
-        if samples:
-            write_table(directory / SAMPLES, [Sample._fields, *samples])
         write_json(directory / "recipe.json", {**settings, **entries})
-        return
-    recorded = Run(directory).recipe
-    if not recorded:
+    elif not (recorded := Run(directory).recipe):
         raise ValueError(
             f"{directory}/recipe.json: missing, so how the run in this folder was trained is "
             f"unknown. {RESTORE}"
         )
-    if differing := differences(recorded, settings):
+    elif differing := differences(recorded, settings):
         raise ValueError(
             f"{directory} holds a run with other settings ({'; '.join(differing)}). Give the same "
             "settings to resume it, another --out (out=...), or start again with --restart "
@@ -72,9 +64,16 @@ def claim(directory, run, recipe, data, restart=False):
 
 
 def check_samples(directory, data):
-    """Raises a `ValueError` if data are not those that a run recorded."""
-    before = {row._replace(name="") for row in Run(directory).samples}
-    now = {row._replace(name="") for row in record_samples(data)} if before else before
+    """Raises a `ValueError` if data are not those that a run recorded; records them if none are."""
+    run = Run(directory)
+    if not run.samples:
+        # Also where a kill, or an older version, left a run without its samples.
+        if not run.complete and (samples := record_samples(data)):
+            write_table(directory / SAMPLES, [Sample._fields, *samples])
+        return
+    before, now = (
+        {row._replace(name="") for row in rows} for rows in (run.samples, record_samples(data))
+    )
     if before != now:
         raise ValueError(
             f"{directory}: the data {printable(data.name)} are not those of the run: "
@@ -110,31 +109,30 @@ def refuse_other_files(directory):
         )
 
 
-def read_history(path, columns=("epoch", "seconds")):
+def read_history(path):
     """Returns the rows of `history.csv`, dicts of texts; none if the file does not exist."""
     if not path.exists():
         return []
     try:
         head, *lines = list(csv.reader(io.StringIO(path.read_text("utf-8")))) or [[]]
-        if lines and len(lines[-1]) < len(head):
+        if lines and len(lines[-1]) < len(head):  # a kill cut it
             lines.pop()
         rows = [dict(zip(head, line, strict=True)) for line in lines]
         for row in rows:
-            int(row["epoch"]), *(float(row[column]) for column in columns)
+            int(row["epoch"]), *map(float, row.values())
     except (ValueError, KeyError, csv.Error) as error:
-        reason = f"no column {error}" if isinstance(error, KeyError) else first_line(error)
         raise ValueError(
-            f"{path}: damaged ({reason}). Delete it to resume without the figures of the finished "
-            "epochs, or start again with --restart (restart=True)."
+            f"{path}: damaged ({first_line(error)}). Delete it to resume without the figures of "
+            "the finished epochs, or start again with --restart (restart=True)."
         ) from None
     return rows
 
 
-def trim_history(path, epochs, columns=("epoch", "seconds")):
+def trim_history(path, epochs):
     """Deletes the rows of epochs after the checkpoint, which will be trained again."""
     if not path.exists():
         return
-    kept = [row for row in read_history(path, columns) if int(row["epoch"]) < epochs]
+    kept = [row for row in read_history(path) if int(row["epoch"]) < epochs]
     with atomic_write(path) as temporary, temporary.open("w", newline="") as file:
         if kept:
             writer = csv.DictWriter(file, kept[0])

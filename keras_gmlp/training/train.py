@@ -93,7 +93,6 @@ def train(
             directory holds a run with other settings or data, another process uses it, or several
             processes have different settings or data.
         DivergedError: If the loss becomes NaN or infinite.
-        RuntimeError: If the directory is deleted while the run trains.
     """
     import matplotlib.figure  # noqa: F401 (if it is missing, fail now and not after the last epoch)
 
@@ -156,10 +155,10 @@ def _fit(model, data, recipe, checkpoint, verbose, tensorboard, callbacks):
     """Trains from the checkpoint on; returns the epochs done and, with a patience, the best one."""
     task, directory, first = recipe.task, checkpoint.directory.parent, is_main()
     model, batches = prepare_fit(model, data, recipe)
-    epochs, history, columns = checkpoint.restore(model), directory / "history.csv", _columns(task)
+    epochs, history = checkpoint.restore(model), directory / "history.csv"
     if first:
         task.write_files(data, directory)
-        trim_history(history, epochs, columns)
+        trim_history(history, epochs)
     if agree(epochs) != epochs:
         raise ValueError(
             f"{directory}: this process finds another checkpoint than process 0; put the folder on "
@@ -169,7 +168,7 @@ def _fit(model, data, recipe, checkpoint, verbose, tensorboard, callbacks):
     if recipe.ema:
         own.append(keras.callbacks.SwapEMAWeights())
     if recipe.patience is not None:
-        rows = read_history(history, columns)
+        rows = read_history(history)
         own.append(keep := KeepBest(checkpoint, f"val_{task.headline}", recipe.patience, rows))
     if first:
         own += [HistoryWriter(directory), checkpoint]
@@ -184,12 +183,6 @@ def _fit(model, data, recipe, checkpoint, verbose, tensorboard, callbacks):
         return epochs, None
     keep.restore(model)
     return epochs, keep.best or epochs  # history.csv was deleted
-
-
-def _columns(task):
-    """Returns the columns of `history.csv` that a run reads itself."""
-    names = task.headline, "loss"
-    return ["epoch", "seconds", *names, *(f"val_{name}" for name in names)]
 
 
 def _save(model, data, recipe, directory, origin):
@@ -222,7 +215,7 @@ def _measure(task, model, data):
 def _describe_history(directory, data, recipe, epochs):
     """Draws the curves of `history.csv`, and returns how fast the epochs were."""
     task = recipe.task
-    history = read_history(directory / "history.csv", _columns(task))
+    history = read_history(directory / "history.csv")
     if not history:  # deleted
         return {}
     split = task.validation_split(data) + " (averaged weights)" * bool(recipe.ema)

@@ -185,7 +185,6 @@ def test_error_that_a_ctrl_c_led_to_is_a_ctrl_c_and_a_second_one_raises_at_once(
 
 @pytest.mark.once
 def test_history_has_a_row_for_each_epoch_and_is_named_where_the_disk_is_full(tmp_path):
-    (tmp_path / "recipe.json").touch()
     for epoch in range(2):  # a run that resumes begins with a new callback
         HistoryWriter(tmp_path).on_epoch_end(epoch, {"val_loss": 0.25, "loss": 0.5})
     path = tmp_path / "history.csv"

@@ -101,18 +101,6 @@ def test_lost_history_of_all_epochs_is_no_obstacle(tmp_path, folders):
     assert read_json(place / "metrics.json") == metrics
 
 
-def test_deleted_folder_ends_the_run(tmp_path, monkeypatch):
-    place = tmp_path / "run"
-    place.mkdir()
-    write = ImageClassification.write_files
-    monkeypatch.setattr(
-        ImageClassification, "write_files", lambda *a: (write(*a), (place / "recipe.json").unlink())
-    )
-    with pytest.raises(RuntimeError, match="deleted"):
-        train_run(place)
-    assert not (place / "checkpoint").exists() or not list((place / "checkpoint").glob("*.h5"))
-
-
 def test_last_line_that_a_kill_cut_is_left_out(tmp_path):
     path = tmp_path / "history.csv"
     path.write_text("epoch,seconds,loss\n0,1.5,2.0\n1,1.")
