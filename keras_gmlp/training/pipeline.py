@@ -77,6 +77,8 @@ def prepare_fit(model, data, recipe):
         kind = make_splitting_class(kind, distribution)
     if kind is not keras.Model:
         trained = kind(model.inputs, model.outputs, name=model.name)
+    if batches is not None:
+        trained.arrays = batches.arrays
     if recipe.freeze:
         freeze_backbone(trained)
     optimizer = make_optimizer(recipe, steps * recipe.epochs)
@@ -89,14 +91,24 @@ def prepare_fit(model, data, recipe):
 def fit(model, batches, data, recipe, callbacks, epoch=0, validate=False, verbose="auto"):
     """Trains what `prepare_fit` returned, from an epoch on; returns the `History`."""
     validation = recipe.task.validation_batches(data)
-    with StopOnInterrupt() as interrupt, _fit_context():
+    with (
+        StopOnInterrupt() as interrupt,
+        one_line_errors(),
+        private_generator(),
+        _unfused_attention(),
+        channels_stay_last(),
+    ):
         own = [interrupt, ReseedDropout(recipe.seed), StopWhenDiverged()]
         length = None
         if batches is None:
             batches, length = _make_batches(data, recipe, epoch)
         else:
-            own.append(EpochOrder(batches))
-        build_for_training(model, validation)
+            start = batches.start_epoch
+            own.append(keras.callbacks.LambdaCallback(lambda epoch, logs: start(epoch)))
+        # Else `fit` would read a batch to create the variables of optimizer and metrics: that of
+        # the training batches counts as an epoch, and that of a `DeviceBatches` is a chunk.
+        model.optimizer.build(model.trainable_variables)
+        model.evaluate(validation, steps=1, verbose=0)
         return model.fit(
             batches,
             steps_per_epoch=length,
@@ -138,13 +150,6 @@ class _OwnRows(keras.utils.PyDataset):
         return keras.tree.map_structure(take, self.batches[index])
 
 
-@contextlib.contextmanager
-def _fit_context():
-    """Encloses `fit`: errors of one line, and PyTorch's own settings."""
-    with one_line_errors(), private_generator(), _unfused_attention(), channels_stay_last():
-        yield
-
-
 def _unfused_attention():
     """Returns a context for PyTorch on a CPU, where fused attention slows a ViT 1.3 to 2 times."""
     if keras.backend.backend() == "torch":
@@ -154,18 +159,6 @@ def _unfused_attention():
         if not torch.cuda.is_available():
             return sdpa_kernel(SDPBackend.MATH)
     return contextlib.nullcontext()
-
-
-class EpochOrder(keras.callbacks.Callback):
-    """Draws the order of each epoch of a `DeviceBatches` and gives the model its arrays."""
-
-    def __init__(self, batches):
-        super().__init__()
-        self.batches = batches
-
-    def on_epoch_begin(self, epoch, logs=None):
-        self.batches.start_epoch(epoch)
-        self.model.arrays = self.batches.arrays
 
 
 def make_device_class(base, augment):
@@ -200,15 +193,6 @@ def make_device_class(base, augment):
             return {name: value[-1] for name, value in logs.items()}, state
 
     return DeviceModel
-
-
-def build_for_training(model, batches):
-    """Creates the variables of optimizer and metrics, for which `fit` would read or trace a batch.
-
-    That of the training batches counts as an epoch, and that of a `DeviceBatches` is a chunk.
-    """
-    model.optimizer.build(model.trainable_variables)
-    model.evaluate(batches, steps=1, verbose=0)
 
 
 def adapt_layers(model, task, data):

@@ -14,11 +14,7 @@ from keras_gmlp.objectives.losses import CrossEntropy
 from keras_gmlp.objectives.metrics import Accuracy
 from keras_gmlp.objectives.optimizers import make_optimizer
 from keras_gmlp.tasks.image_classification import ImageClassification
-from keras_gmlp.training.pipeline import (
-    EpochOrder,
-    choose_pipeline,
-    make_device_class,
-)
+from keras_gmlp.training.pipeline import choose_pipeline, make_device_class
 from keras_gmlp.training.train import train
 
 jax_only = pytest.mark.skipif(keras.backend.backend() != "jax", reason="the JAX path")
@@ -51,7 +47,8 @@ def fit_in_chunks(chunk, epochs=2):
     trained.arrays = batches.arrays
     compiled(trained).optimizer.build(trained.trainable_variables)
     trained.evaluate(*(np.asarray(a[:1]) for a in batches.arrays), verbose=0)
-    callbacks = [keras.callbacks.SwapEMAWeights(), EpochOrder(batches)]
+    start = keras.callbacks.LambdaCallback(lambda epoch, logs: batches.start_epoch(epoch))
+    callbacks = [keras.callbacks.SwapEMAWeights(), start]
     history = trained.fit(batches, epochs=epochs, callbacks=callbacks, shuffle=False, verbose=0)
     return model.get_weights(), history.history
 
