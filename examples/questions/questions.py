@@ -11,6 +11,7 @@ import re
 import string
 import sys
 from pathlib import Path
+from typing import ClassVar
 
 import keras
 import numpy as np
@@ -254,15 +255,12 @@ class QuestionAnswering(TextTask):
     name = "question_answering"
     headline = "accuracy"
     unit = "windows"
+    ranges: ClassVar = {"length": (lambda length: length >= 32, "at least 32")}
     kind = "a model for questions"
     logits_rank = 3
     output = "logits of the first and the last token of the answer"
     example = '("Who lives in Rome?", "A cat lives in Rome.")'
     limits = ("It marks a part of the text, even if that does not answer.",)
-
-    def __post_init__(self):
-        super().__post_init__()
-        self.check_settings(length=(self.length >= 32, "at least 32"))
 
     def samples_per_epoch(self, data):
         return len(data.encode("train", self.length)[0])

@@ -6,6 +6,7 @@ import heapq
 import json
 import math
 import operator
+from typing import ClassVar
 
 import numpy as np
 
@@ -67,6 +68,13 @@ class ImageClassification(Task):
     name = "image_classification"
     headline = "accuracy"
     unit = "images"
+    ranges: ClassVar = {
+        "label_smoothing": (lambda share: 0 <= share < 1, "in [0, 1)"),
+        **dict.fromkeys(("balance", "teacher_share"), (lambda x: 0 <= x <= 1, "in [0, 1]")),
+        "teaching": (TEACHINGS.__contains__, f"one of {', '.join(TEACHINGS)}"),
+        "temperature": (lambda value: value > 0, "above 0"),
+        **dict.fromkeys(("feature_weight", "fit_head"), (lambda x: x >= 0, "at least 0")),
+    }
     kind = "an image classifier"
     method = "classify"
     output = "logits for {classes} classes"
@@ -77,15 +85,7 @@ class ImageClassification(Task):
     )
 
     def __post_init__(self):
-        self.check_settings(
-            label_smoothing=(0 <= self.label_smoothing < 1, "in [0, 1)"),
-            balance=(0 <= self.balance <= 1, "in [0, 1]"),
-            teacher_share=(0 <= self.teacher_share <= 1, "in [0, 1]"),
-            teaching=(self.teaching in TEACHINGS, f"one of {', '.join(TEACHINGS)}"),
-            temperature=(self.temperature > 0, "above 0"),
-            feature_weight=(self.feature_weight >= 0, "at least 0"),
-            fit_head=(self.fit_head >= 0, "at least 0"),
-        )
+        super().__post_init__()
         if self.feature_weight and self.teacher is None:
             raise ValueError("feature_weight requires a teacher; received none.")
 

@@ -13,12 +13,13 @@ from keras_gmlp.data.text.tokenizer import describe_unknown
 from keras_gmlp.tasks.confidence import Confidence
 from keras_gmlp.tasks.scores import rank_classes, round_scores
 from keras_gmlp.tasks.task import CHECKED
-from keras_gmlp.tasks.text_task import TextTask, check_count, draw_places, run_in_parts
+from keras_gmlp.tasks.text_task import TextTask, draw_places, run_in_parts
 from keras_gmlp.utils.errors import check_top
 from keras_gmlp.utils.text_files import read_lines
 
 MASKS = 8  # places that a masked language model predicts in a call
 EVERY = 7  # words from one mask to the next in the check of an exported file
+COUNT = (lambda n: type(n) is int and n > 0, "a positive integer")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,6 +47,12 @@ class MaskedLM(TextTask):
     name = "masked_lm"
     headline = "perplexity"
     unit = "tokens"
+    ranges: ClassVar = {
+        **TextTask.ranges,
+        **dict.fromkeys(("epoch_tokens", "validation_windows"), COUNT),
+        "mask_rate": (lambda share: 0 < share <= 1, "in (0, 1]"),
+        "cut": (lambda share: 0 <= share <= 1, "in [0, 1]"),
+    }
     kind = "a masked language model"
     method = "fill_mask"
     architecture = "BertForMaskedLM"
@@ -54,15 +61,6 @@ class MaskedLM(TextTask):
     output = "logits for {vocabulary_size:,} tokens at each masked position"
     example = '("Paris is the [MASK] of France.", top=3)'
     limits = ("It has no notion of what is true.", *TextTask.limits)
-
-    def __post_init__(self):
-        super().__post_init__()
-        self.check_settings(
-            epoch_tokens=check_count(self.epoch_tokens),
-            validation_windows=check_count(self.validation_windows),
-            mask_rate=(0 < self.mask_rate <= 1, "in (0, 1]"),
-            cut=(0 <= self.cut <= 1, "in [0, 1]"),
-        )
 
     @classmethod
     def recipes(cls):

@@ -8,7 +8,7 @@ import numpy as np
 
 from keras_gmlp.tasks.registry import register
 from keras_gmlp.tasks.scores import round_scores
-from keras_gmlp.utils.errors import one_line_errors
+from keras_gmlp.utils.errors import check_ranges, one_line_errors
 from keras_gmlp.utils.files import atomic_write
 
 EVALUATED_SAMPLES = 10_000  # training samples that the final metrics are measured on, at most
@@ -36,6 +36,7 @@ class Task:
         headline: Metric that curves, tables and `metrics.json` report.
         unit: Plural of what a training set consists of, for example `"images"`.
         unit_size: Number of them in a sample.
+        ranges: Tests of settings by name, and what is expected: pairs, for `check_ranges`.
         domain: `"images"` or `"texts"`, what a saved model takes.
         kind: What a saved model is, for errors and its card, such as `"a text classifier"`.
         method: The method of a loaded model that calls `predict`.
@@ -54,6 +55,7 @@ class Task:
     headline = None
     unit = "samples"
     unit_size = 1
+    ranges: ClassVar = {}
     measured = ("test", "train")  # splits of which the final metrics are, besides "validation"
 
     # What follows describes a saved model of the task to whatever opens, exports, tests or
@@ -69,11 +71,8 @@ class Task:
     example = "(sample)"
     limits = ()
 
-    def check_settings(self, **checks):
-        """Raises a `ValueError` for a wrong setting, given pairs: is it right, what is expected."""
-        for name, (right, expected) in checks.items():
-            if not right:
-                raise ValueError(f"{name} must be {expected}; received {getattr(self, name)!r}.")
+    def __post_init__(self):
+        check_ranges(self, self.ranges)
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)

@@ -1,6 +1,7 @@
 """The task for labelled texts and pairs of texts."""
 
 import dataclasses
+from typing import ClassVar
 
 import numpy as np
 
@@ -28,6 +29,7 @@ class TextClassification(TextTask):
 
     name = "text_classification"
     headline = "accuracy"
+    ranges: ClassVar = {**TextTask.ranges, "label_smoothing": (lambda x: 0 <= x < 1, "in [0, 1)")}
     kind = "a text classifier"
     method = "classify"
     architecture = "BertForSequenceClassification"
@@ -35,10 +37,6 @@ class TextClassification(TextTask):
     output = "logits for {classes} classes"
     limits = ("It knows the classes above and no other.", *TextTask.limits)
     cuts = (16, 32, 64)
-
-    def __post_init__(self):
-        super().__post_init__()
-        self.check_settings(label_smoothing=(0 <= self.label_smoothing < 1, "in [0, 1)"))
 
     @classmethod
     def recipes(cls):

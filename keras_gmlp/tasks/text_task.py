@@ -40,6 +40,9 @@ class TextTask(Task):
     domain = "texts"
     unit = "texts"
     measured = ("test",)
+    ranges: ClassVar = {
+        "length": (lambda n: type(n) is int and n >= 8, "an integer of at least 8"),
+    }
     inputs: ClassVar = {"token_ids": None}
     example, pair_example = '("a gem of a film")', '("He left the house.", "He went out.")'
     limits = ("It can repeat what people wrote in the training texts, prejudice included.",)
@@ -61,10 +64,6 @@ class TextTask(Task):
         lines = data.tokenizer.encode_plain([*itertools.chain(*few)])
         ids = [*itertools.chain(*lines)]
         return describe_unknown(ids.count(data.tokenizer.unk_id) / max(len(ids), 1))
-
-    def __post_init__(self):
-        right = type(self.length) is int and self.length >= 8
-        self.check_settings(length=(right, "an integer of at least 8"))
 
     def check_fit(self, model, data):
         from keras_gmlp.models.structure import longest_text
@@ -194,11 +193,6 @@ def _read_tokenizer(path):
 def _find_pairs(data):
     """Returns whether data are pairs of texts, a dict; an empty one if they do not say so."""
     return {"pairs": data.pairs} if hasattr(data, "pairs") else {}
-
-
-def check_count(value):
-    """Returns whether a setting is a positive integer, and that this is expected, a pair."""
-    return type(value) is int and value > 0, "a positive integer"
 
 
 def draw_places(total, limit):
