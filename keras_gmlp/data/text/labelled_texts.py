@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from keras_gmlp.data import tfds
-from keras_gmlp.data.dividing import divide, divide_whole
+from keras_gmlp.data.dividing import divide
 from keras_gmlp.data.text.labelled_files import SUFFIXES, choose_columns, read_all_rows
 from keras_gmlp.data.text.tokenizer import Tokenizer, encode_rows
 from keras_gmlp.utils.errors import require_one_of
@@ -141,30 +141,23 @@ def load_text(name, text=None, label=None, test=None, seed=0, data_dir=None):
     return _divide(name, *_read_all(name, text, label, test, data_dir), seed)
 
 
-def hold_out(data, share=0.1, seed=0, whole=False):
+def hold_out(data, share=0.1, seed=0):
     """Holds a share of the training texts out for validation.
 
     Args:
         data: A `TextData` without validation texts.
         share: Share of each class that is cut off, in (0, 1). Equal texts stay together.
         seed: Seed of the choice.
-        whole: Whether to cut off whole texts only, and to leave their parts out of the training
-            texts. Of SST-2's training texts 90 % are phrases of other ones: a random tenth is far
-            easier than the test texts, which are whole sentences.
 
     Returns:
         A `TextData` with fewer training texts, and `validation`.
 
     Raises:
-        ValueError: If `data` has validation texts, `share` is outside (0, 1), or texts are pairs
-            and `whole` is true.
+        ValueError: If `data` has validation texts, or `share` is outside (0, 1).
     """
     if data.validation is not None:
         raise ValueError(f"{data.name}: has validation texts already; hold out none.")
-    if whole and data.pairs:
-        raise ValueError("whole=True expects single texts; received pairs.")
-    choose = divide_whole if whole else divide
-    kept, cut = choose(data.train.texts, data.train.labels, share, seed)
+    kept, cut = divide(data.train.texts, data.train.labels, share, seed)
     return dataclasses.replace(data, train=data.train.take(kept), validation=data.train.take(cut))
 
 
@@ -180,12 +173,10 @@ def open_texts(source):
         texts, labels, _ = source.read()
         return TextData(source.name, labels, **_take_parts(texts, source.roles))
     data = _divide(source.name, *source.read())
-    # Most training texts of SST-2 are phrases of other ones.
-    whole = source.name in ("sst2", "glue/sst2")
     if source.held_out:
-        held = hold_out(dataclasses.replace(data, validation=None), source.held_out, whole=whole)
+        held = hold_out(dataclasses.replace(data, validation=None), source.held_out)
         data = dataclasses.replace(held, test=held.validation, validation=data.validation)
-    return hold_out(data, source.validation, whole=whole) if source.validation else data
+    return hold_out(data, source.validation) if source.validation else data
 
 
 def choose_texts(source, split=None):

@@ -207,22 +207,6 @@ def test_division_is_seeded_and_keeps_equal_texts_together():
         hold_out(data, 1)
 
 
-def test_held_out_whole_texts_have_no_parts_in_training():
-    sentences = [f"the {n} film is so very {n} and long" for n in range(20)]
-    phrases = [f"{n} film is" for n in range(20)] + [f"very {n}" for n in range(20)]
-    texts = [*phrases, *sentences, sentences[0].upper()]
-    split = TextSplit(texts, [n % 2 for n in range(len(texts))])
-    held = hold_out(TextData("films", ("a", "b"), split, split), share=0.2, whole=True)
-    assert all(text.lower() in sentences for text in held.validation.texts)
-    assert len(held.validation) == 4
-    assert not any(
-        f" {part.lower()} " in f" {text} "
-        for text in held.validation.texts
-        for part in held.train.texts
-    )
-    assert len(held.train) in (48, 49)  # each takes two phrases along
-
-
 def test_texts_require_neither_keras_nor_a_backend(tmp_path):
     path = write_csv(tmp_path / "a.csv")
     code = (
