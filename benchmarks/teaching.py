@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_gmlp.data.images.folder import list_images
+from keras_gmlp.data.images.folder import list_splits
 from keras_gmlp.utils.sources import DEFAULT_BACKBONE, FEATURES_FIRST, find_model
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
@@ -70,9 +70,9 @@ def measure_pairs(root, model=DEFAULT_BACKBONE, seed=0):
 
 def draw_photos(root, seed):
     """Returns the paths of photographs by class, first those to teach."""
-    labels, pairs, *_ = list_images(Path(root))
+    labels, splits, _ = list_splits(Path(root))
     chosen = {label: [] for label in labels}
-    for path, index in pairs:
+    for path, index in sorted(itertools.chain(*splits.values())):
         chosen[labels[index]].append(Path(os.fsdecode(path)))
     for label, paths in chosen.items():
         if len(paths) <= TAUGHT:

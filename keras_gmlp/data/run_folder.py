@@ -10,12 +10,12 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from keras_gmlp.data.datasets import canonical_name, find_path, holds_files, load, same_data
-from keras_gmlp.data.images.folder import list_images
+from keras_gmlp.data.datasets import canonical_name, find_path, holds_files, same_data
+from keras_gmlp.data.images.folder import list_splits
 from keras_gmlp.data.images.packed import is_packed, load_packed
 from keras_gmlp.data.images.table import SEVERAL
 from keras_gmlp.data.text.labelled_texts import TextSource, name_columns
-from keras_gmlp.data.validation import PARTS, divide_training
+from keras_gmlp.data.validation import PARTS, load_divided
 from keras_gmlp.utils.errors import printable, warn
 from keras_gmlp.utils.files import hash_file, read_json
 from keras_gmlp.utils.progress import map_in_threads
@@ -132,7 +132,6 @@ class Run:
         if not own:
             return chosen, own, {}
         parts = {p: self.recipe[p] for p in PARTS if self.recipe.get(p) is not None}
-        parts = {} if parts == {"fraction": 1} else parts
         return chosen, own, {"groups": self.recipe.get("groups"), "parts": parts}
 
     def texts(self, name=None, split=None, columns=None):
@@ -168,9 +167,7 @@ class Run:
     def load_images(self, image_shape, name=None, fit="crop"):
         """Returns the images of the run, or others, an `ImageData` that is divided as its own."""
         name, _, division = self.data(name)
-        parts, (*size, channels) = division.pop("parts", {}), image_shape
-        data = load(canonical_name(name), tuple(size), None, channels, fit=fit, **division)
-        return divide_training(data, **parts, groups=division.get("groups"))
+        return load_divided(canonical_name(name), image_shape, fit, **division)
 
     def _choose(self, name):
         """Returns the name of data, by default the run's, and if it is that of the run's data."""
@@ -257,7 +254,7 @@ def _list_images(name):
     """Returns what a run records of images by name: paths as bytes, or stored pixels."""
     path = find_path(name)
     if holds_files(name):
-        return [file for file, _ in list_images(path, "all")[1]]
+        return [file for part in list_splits(path)[1].values() for file, _ in part]
     if name == "digits" or not is_packed(path):
         return []
     return [sample for split in load_packed(path).splits().values() for sample in split.sources]

@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 
+from keras_gmlp.data.datasets import load
 from keras_gmlp.data.dividing import check_apart, divide, divide_groups, find_groups
 from keras_gmlp.data.images.image_data import take_fraction
 from keras_gmlp.data.images.label_sets import find_rarest, refuse_several
@@ -21,6 +22,14 @@ def divide_training(data, fraction=1.0, folds=None, fold=None, validation=None, 
     if folds:
         data = make_folds(data, folds, groups)[fold - 1]
     return hold_out(data, validation, groups) if validation else data
+
+
+def load_divided(name, shape=None, fit=None, groups=None, parts=None, roles=None):
+    """Loads data as images of a shape; `parts` are arguments of `divide_training`."""
+    size, channels = (shape[:2], shape[2]) if shape else (None, None)
+    return divide_training(
+        load(name, size, None, channels, groups, fit, roles), **(parts or {}), groups=groups
+    )
 
 
 def hold_out(data, share=0.1, groups=None, seed=0):

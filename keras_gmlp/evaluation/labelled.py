@@ -1,13 +1,12 @@
 """Labelled images that classifiers of any format read, each in its own size."""
 
+import collections
+import itertools
 import os
-from pathlib import Path
 
-from keras_gmlp.data.datasets import canonical_name, holds_files, load
-from keras_gmlp.data.images.folder import CHOOSE, list_images
-from keras_gmlp.data.images.label_sets import make_rows
+from keras_gmlp.data.datasets import canonical_name, holds_files
 from keras_gmlp.data.images.samples import from_files
-from keras_gmlp.data.validation import divide_training
+from keras_gmlp.data.validation import load_divided
 from keras_gmlp.utils.errors import printable, require_one_of
 
 SPLITS = ("test", "train", "validation", "all")
@@ -23,7 +22,7 @@ class LabelledImages:
         groups: Regular expression that divided the images of a folder; see `data.load`.
         parts: How a run divided the training images, arguments of `divide_training`; `None` or
             empty for all of them. The test images stay those of the data.
-        roles: The split of each image, as a run recorded it; see `Run.data`.
+        roles: The split of each image, as a run recorded it; see `data.load`.
 
     Attributes:
         name, split: The arguments.
@@ -40,26 +39,18 @@ class LabelledImages:
     def __init__(self, name, split="test", groups=None, parts=None, roles=None):
         require_one_of("split", split, SPLITS)
         self.name, self.split = canonical_name(name), split
-        self._division, self._pairs = {"groups": groups, "roles": roles}, None
-        self._parts = parts if split in ("train", "validation") else None
-        if holds_files(self.name):
-            folder = Path(self.name)
-            listed = "all" if self._parts else split
-            self.labels, self._pairs, self.total, label_sets = list_images(
-                folder, listed, **self._division
-            )
-            self.label_rows = label_sets and make_rows(label_sets, len(self.labels))
-            if self._parts:
-                chosen = self._choose(load(folder, **self._division))[0]
-                self._pairs = sorted(zip(chosen.paths, chosen.labels, strict=True))
-            self.names = tuple(os.fsdecode(path) for path, _ in self._pairs)
-            return
-        data = load(self.name, **self._division)
-        self.labels, self.total = data.labels, sum(map(len, data.splits().values()))
-        self.label_rows = data.label_rows()
-        names = [n for n in SPLITS if n in data.splits()] if split == "all" else [split]
-        sizes = zip(names, map(len, self._choose(data)), strict=True)
-        self.names = tuple(f"{name}/{i}" for name, size in sizes for i in range(size))
+        parts = parts if split in ("train", "validation") else None
+        if split == "all" and holds_files(name):  # also of too few images for a test split
+            roles = collections.defaultdict(lambda: "test")
+        self._division = {"groups": groups, "parts": parts, "roles": roles}
+        data = load_divided(self.name, **self._division)
+        self.labels, self.label_rows = data.labels, data.label_rows()
+        splits = self._choose(data)
+        self.total = sum(map(len, data.splits().values()))
+        pairs = (zip(s.paths, s.labels, strict=True) for s in splits.values() if s.paths)
+        self._pairs = sorted(itertools.chain(*pairs))
+        places = (f"{name}/{i}" for name, each in splits.items() for i in range(len(each)))
+        self.names = tuple(os.fsdecode(path) for path, _ in self._pairs) or tuple(places)
 
     def __len__(self):
         return len(self.names)
@@ -72,7 +63,7 @@ class LabelledImages:
                 interpolation and the data are not image files. One line.
         """
         shape, preparation = classifier.image_shape, classifier.preparation
-        if self._pairs is not None:
+        if self._pairs:
             splits = [from_files(self._pairs, shape, **preparation)]
         elif "crop" in preparation or preparation.get("interpolation", "bicubic") != "bicubic":
             cut = ", ".join(f"{name} {value}" for name, value in preparation.items())
@@ -83,18 +74,18 @@ class LabelledImages:
             )
         else:
             fit = preparation.get("fit", "crop")
-            data = load(self.name, shape[:2], channels=shape[2], fit=fit, **self._division)
-            splits = self._choose(data)
+            data = load_divided(self.name, shape, fit=fit, **self._division)
+            splits = self._choose(data).values()
         for samples in splits:
             yield from samples.batches(BATCH)
 
     def _choose(self, data):
-        """Returns the splits that these images are, a list."""
-        if self._parts:
-            data = divide_training(data, **self._parts, groups=self._division["groups"])
-        splits = data.splits()
-        if self.split == "all":
-            return [splits[name] for name in SPLITS if name in splits]
-        if self.split not in splits:
-            raise ValueError(f"{printable(self.name)}: has no validation images. {CHOOSE}")
-        return [splits[self.split]]
+        """Returns the splits that these images are, by name."""
+        chosen = SPLITS if self.split == "all" else (self.split,)
+        splits = {name: split for name, split in data.splits().items() if name in chosen}
+        if not any(map(len, splits.values())):
+            raise ValueError(
+                f"{printable(self.name)}: has no {self.split} images. Choose another split "
+                "(--split), or train with --validation."
+            )
+        return splits

@@ -133,7 +133,7 @@ def test_card_decides_how_images_are_cut_and_fitted(tmp_path):
 
 
 def test_data_set_by_name():
-    digits, parts = data.load("digits"), ["test", "train"]
+    digits, parts = data.load("digits"), ["train", "test"]
     expected = [digits.labels[i] for name in parts for i in getattr(digits, name).labels]
     images = LabelledImages("digits", "all")
     assert (len(images), images.total) == (len(expected), 1797)

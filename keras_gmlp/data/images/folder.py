@@ -17,7 +17,6 @@ from keras_gmlp.utils import inputs
 from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.labels import check_labels, clean_label
 
-CHOOSE = "Choose another split (--split), or train with --validation."
 OTHER = "_other"  # the folder of pictures that belong to no class, next to the class folders
 
 
@@ -35,22 +34,13 @@ def load_folder(root, image_size, groups=None, fit="crop", roles=None):
     return ImageData(str(root), labels, shape, **splits, label_sets=label_sets, fit=fit)
 
 
-def list_images(root, split="all", groups=None, roles=None):
-    """Lists the images in a folder of class folders, or in a table."""
-    labels, pairs, label_sets = list_splits(root, groups, roles)
-    everything = sorted(pair for part in pairs.values() for pair in part)
-    if split != "all" and not pairs.get(split):
-        raise ValueError(f"{root}: has no {split} images. {CHOOSE}")
-    return labels, everything if split == "all" else pairs[split], len(everything), label_sets
-
-
 def list_splits(root, groups=None, roles=None):
     """Returns the class names; by split, the (path, class index) pairs; and the sets of labels."""
     labels, splits, label_sets = list_table(root) if is_table(root) else _list_folders(root)
     if roles is not None:
         pairs = {"train": [], "test": []}
         for pair in itertools.chain(*splits.values()):
-            pairs.setdefault(roles.get(pair[0]), []).append(pair)
+            pairs.setdefault(roles[pair[0]], []).append(pair)
         pairs.pop(None, None)  # came after the run
         return labels, pairs, label_sets
     if "" not in splits:

@@ -9,7 +9,6 @@ from pictures import write_pictures
 from refused import refused
 
 from keras_gmlp import data
-from keras_gmlp.data.images.folder import list_images
 from keras_gmlp.evaluation.labelled import LabelledImages
 from keras_gmlp.inspection.check import check_folder
 from keras_gmlp.runs import RunSettings
@@ -53,8 +52,6 @@ def test_table_equals_its_folder(photos, groups):
     held = [data.hold_out(opened, 0.2) for opened in (folder, tabled)]
     assert contents(held[0]) == contents(held[1])
     np.testing.assert_array_equal(*(opened.train.arrays()[0] for opened in held))
-    for split in ("train", "test", "all"):
-        assert list_images(table, split, groups) == list_images(photos, split, groups)
 
 
 def test_groups_of_several_labels_hold_out_the_rare_ones(tmp_path):
