@@ -1,6 +1,5 @@
 """Data sets by name: bundled digits, image folders, tables, packed sets, TensorFlow Datasets."""
 
-import dataclasses
 import os
 import re
 from pathlib import Path
@@ -10,11 +9,11 @@ import numpy as np
 from keras_gmlp.data.images.folder import load_folder
 from keras_gmlp.data.images.image_data import ImageData
 from keras_gmlp.data.images.packed import is_packed, load_packed
-from keras_gmlp.data.images.resizing import require_fit, require_size
+from keras_gmlp.data.images.resizing import choose_shape, require_fit, require_size
 from keras_gmlp.data.images.samples import from_arrays, resize_images
 from keras_gmlp.data.images.table import is_table
 from keras_gmlp.data.tfds import load_images
-from keras_gmlp.utils.errors import printable
+from keras_gmlp.utils.errors import printable, require_one_of
 from keras_gmlp.utils.files import why_missing
 
 
@@ -94,46 +93,36 @@ def load(name, image_size=None, data_dir=None, channels=None, groups=None, fit=N
         require_fit(fit)
     if image_size is not None:
         require_size(image_size)
-    data = _open(name, image_size, data_dir, groups, fit, roles)
-    if channels in (None, data.image_shape[-1]):
-        return data
-    if channels not in (1, 3):
-        raise ValueError(f"channels must be 1 or 3; received {channels!r}.")
-    splits = {name: split.convert(channels) for name, split in data.splits().items()}
-    shape = (*data.image_shape[:2], channels)
-    return dataclasses.replace(data, image_shape=shape, **splits)
-
-
-def _open(name, image_size, data_dir, groups, fit, roles):
-    path = find_path(name)
+    require_one_of("channels", channels, (None, 1, 3))
+    path, wanted = find_path(name), (*(image_size or (None, None)), channels)
     if holds_files(name):
-        return load_folder(path, image_size or (224, 224), groups, fit or "crop", roles)
+        return load_folder(path, wanted, groups, fit or "crop", roles)
     if groups is not None:
         raise ValueError(
             f"groups require a folder of image files; received {printable(name)}. A table of them "
             "works, too."
         )
     if name == "digits":
-        return _digits(image_size, fit or "crop")
+        return _digits(wanted, fit or "crop")
     if path.is_dir():
-        return load_packed(path, image_size, fit, roles)
+        return load_packed(path, wanted, fit, roles)
     check_path(name)
-    return load_images(str(name), image_size, data_dir, fit or "crop")
+    return load_images(str(name), wanted, data_dir, fit or "crop")
 
 
-def _digits(image_size, fit):
+def _digits(wanted, fit):
     """Loads 1,797 handwritten digits of 8x8 pixels; a fixed split holds out 360 for testing."""
     from sklearn.datasets import load_digits
 
     digits = load_digits()
     images = np.round(digits.images * 255 / 16)[..., None].astype("uint8")
-    if image_size:
-        images = resize_images(images, (*image_size, 1), fit)
+    shape = choose_shape(wanted, images.shape[1:])
+    images = images if shape == images.shape[1:] else resize_images(images, shape, fit)
     order = np.random.default_rng(0).permutation(len(digits.target))
     parts = (order[360:], order[:360])
     train, test = (from_arrays(images[part], digits.target[part]) for part in parts)
     labels = tuple(map(str, range(10)))
-    return ImageData("digits", labels, tuple(images.shape[1:]), train, test, mirror=False, fit=fit)
+    return ImageData("digits", labels, shape, train, test, mirror=False, fit=fit)
 
 
 def same_data(name, other):

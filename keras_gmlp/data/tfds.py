@@ -66,11 +66,12 @@ def choose_test(builder, names, label):
     return None
 
 
-def load_images(name, image_size=None, data_dir=None, fit="crop"):
+def load_images(name, wanted, data_dir=None, fit="crop"):
     """Opens a set with the features image and label."""
     # Import Pillow, which texts do not require.
     from keras_gmlp.data.images.image_data import ImageData
     from keras_gmlp.data.images.read_image import read_image
+    from keras_gmlp.data.images.resizing import choose_shape
 
     def check(features):
         image, label = (features.get(feature) for feature in ("image", "label"))
@@ -83,8 +84,8 @@ def load_images(name, image_size=None, data_dir=None, fit="crop"):
 
     builder = open_set(name, data_dir, "a folder, nor 'digits'", check)
     features = builder.info.features
-    height, width, channels = features["image"].shape  # None if they vary
-    shape = (*(image_size or (height or 224, width or 224)), channels or 3)
+    stored = tuple(features["image"].shape)  # None if they vary
+    shape = choose_shape(wanted, stored, (224, 224, 3))
 
     def read(split):
         import tensorflow as tf
@@ -93,8 +94,9 @@ def load_images(name, image_size=None, data_dir=None, fit="crop"):
         resize = functools.partial(read_image, image_shape=shape, fit=fit)
 
         def decode(sample):  # to the pixels that Pillow gives, unlike TFDS; also PNG
-            image = tf.io.decode_jpeg(sample["image"], shape[2], dct_method="INTEGER_ACCURATE")
-            if (height, width) != shape[:2]:
+            channels = stored[2] or 3
+            image = tf.io.decode_jpeg(sample["image"], channels, dct_method="INTEGER_ACCURATE")
+            if stored != shape:
                 image = tf.numpy_function(resize, [image], tf.uint8)
             return tf.ensure_shape(image, shape), sample["label"]
 

@@ -6,18 +6,13 @@
 import csv
 import json
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keras_gmlp.data import ImageData
-from keras_gmlp.data.images.packed import load_packed, pack
-from keras_gmlp.data.images.samples import from_arrays
 from keras_gmlp.data.text.labelled_files import read_all_rows
 from keras_gmlp.data.text.tokenizer import SPECIAL_TOKENS, Tokenizer, make_wordpiece
 from keras_gmlp.utils import card
-from keras_gmlp.utils.labels import is_label
 from keras_gmlp.utils.tables import read_rows
 
 # The same text may come with two labels.
@@ -98,27 +93,6 @@ def test_any_tokenizer_is_ours_or_refused(tokenizer, data, value):
 def test_any_card_is_read_or_refused(text, labels):
     found = accept(card.from_members, {card.CARD: text, card.LABELS: labels})
     assert isinstance(found, dict | str)
-
-
-@pytest.fixture(scope="module")
-def packed(folder):
-    split = from_arrays(np.zeros((4, 2, 2, 1), "uint8"), [0, 1, 0, 1])
-    pack(ImageData("x", ("a", "b"), (2, 2, 1), split, split), folder / "packed")
-    return folder / "packed", (folder / "packed" / "packed.json").read_text()
-
-
-NAMES = ("version", "labels", "image_shape", "mirror", "label_sets", "fit", "source")
-
-
-@given(st.sampled_from(NAMES), VALUE | st.lists(st.integers(-1, 3)) | st.lists(TEXT))
-def test_odd_descriptions_of_packed_sets(packed, name, value):
-    folder, description = packed
-    (folder / "packed.json").write_text(json.dumps({**json.loads(description), name: value}))
-    data = accept(load_packed, folder)
-    if not isinstance(data, str):
-        assert all(map(is_label, data.labels))
-        assert data.train.arrays()[0].shape == (4, *data.image_shape)
-        assert data.label_sets is None or len(data.label_rows()) > 1
 
 
 WORD = st.text(st.characters(codec="utf-8", categories=("L", "N", "P", "M")), min_size=1)

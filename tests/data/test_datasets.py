@@ -32,7 +32,7 @@ def test_grey_becomes_colour_and_colour_grey(tmp_path):
     folder = data.load(write_noise(tmp_path, "png", 8, 8), (8, 8), channels=1)
     expected = [np.asarray(Image.open(path).convert("L")) for path in folder.test.paths]
     np.testing.assert_array_equal(folder.test.arrays()[0][..., 0], expected)
-    with pytest.raises(ValueError, match="channels must be 1 or 3; received 4"):
+    with pytest.raises(ValueError, match="channels"):
         data.load("digits", channels=4)
 
 

@@ -11,6 +11,7 @@ from keras_gmlp.data.dividing import check_apart, divide_groups, find_groups
 from keras_gmlp.data.images.find_images import find_images, warn_no_images
 from keras_gmlp.data.images.image_data import ImageData
 from keras_gmlp.data.images.label_sets import find_rarest
+from keras_gmlp.data.images.resizing import choose_shape
 from keras_gmlp.data.images.samples import from_files
 from keras_gmlp.data.images.table import is_table, list_table
 from keras_gmlp.utils import inputs
@@ -20,8 +21,8 @@ from keras_gmlp.utils.labels import check_labels, clean_label
 OTHER = "_other"  # the folder of pictures that belong to no class, next to the class folders
 
 
-def load_folder(root, image_size, groups=None, fit="crop", roles=None):
-    """Opens a folder of class folders, or a table, as an `ImageData` of `image_size` RGB images."""
+def load_folder(root, wanted, groups=None, fit="crop", roles=None):
+    """Opens a folder of class folders, or a table, as an `ImageData`."""
     labels, pairs, label_sets = list_splits(root, groups, roles)
     if roles is None and not pairs["test"]:
         reason = f"groups {groups!r} finds too few groups" if groups else "no class has 5 images"
@@ -29,7 +30,7 @@ def load_folder(root, image_size, groups=None, fit="crop", roles=None):
     # Shuffled once, so that the first part of the samples has all classes.
     order = np.random.default_rng(0).permutation(len(pairs["train"]))
     pairs["train"] = [pairs["train"][i] for i in order]
-    shape = (*image_size, 3)
+    shape = choose_shape(wanted, (224, 224, 3))
     splits = {name: from_files(part, shape, fit=fit) for name, part in pairs.items()}
     return ImageData(str(root), labels, shape, **splits, label_sets=label_sets, fit=fit)
 

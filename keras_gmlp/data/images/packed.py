@@ -4,8 +4,6 @@ A packed set is a folder with `packed.json`, which describes it, and for each sp
 and the class indices as `.npy` files. Reading an image copies its pixels; nothing is decoded.
 """
 
-import contextlib
-import itertools
 import mmap
 import re
 from pathlib import Path
@@ -13,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from keras_gmlp.data.images.image_data import ImageData
-from keras_gmlp.data.images.resizing import require_fit
+from keras_gmlp.data.images.resizing import choose_shape
 from keras_gmlp.data.images.samples import (
     Samples,
     check_labels,
@@ -22,6 +20,7 @@ from keras_gmlp.data.images.samples import (
     resize_images,
 )
 from keras_gmlp.utils import files
+from keras_gmlp.utils.errors import naming_errors
 
 DESCRIPTION = "packed.json"
 VERSION = 1
@@ -38,7 +37,8 @@ def pack(data, folder):
         The number of bytes of the images.
 
     Raises:
-        ValueError: If the folder exists, another process writes it or an image cannot be read.
+        ValueError: If the folder exists, another process writes next to it or an image cannot be
+            read.
         OSError: If the disk has too little space.
     """
     folder = Path(folder)
@@ -47,7 +47,8 @@ def pack(data, folder):
     splits = data.splits()
     size = sum(map(len, splits.values())) * int(np.prod(data.image_shape))
     files.require_space(folder.parent, size)
-    with _lock(folder), files.atomic_folder(folder) as temporary:
+    with files.directory_lock(folder.parent), files.atomic_folder(folder) as temporary:
+        files.remove_leftovers(folder.parent, re.escape(folder.name))
         temporary.mkdir()
         for name, split in splits.items():
             shape = (len(split), *data.image_shape)
@@ -64,82 +65,59 @@ def pack(data, folder):
     return size
 
 
-@contextlib.contextmanager
-def _lock(folder):
-    """Locks the name of a folder to create, and deletes what a killed process left of it."""
-    lock = folder.with_name(f".{folder.name}.lock")
-    try:
-        with files.directory_lock(lock):
-            files.remove_leftovers(folder.parent, re.escape(folder.name))
-            yield
-    finally:
-        with contextlib.suppress(OSError):
-            lock.rmdir()
-
-
 def is_packed(folder):
     """Returns whether a folder is a packed set."""
     return (Path(folder) / DESCRIPTION).is_file()
 
 
-def load_packed(folder, image_size=None, fit=None, roles=None):
+def load_packed(folder, wanted=(None, None, None), fit=None, roles=None):
     """Opens a packed set as an `ImageData`."""
-    description = files.read_json(Path(folder) / DESCRIPTION)
-    try:
-        labels, mirror = tuple(description["labels"]), bool(description["mirror"])
-        rows, columns, channels = stored = tuple(description["image_shape"])
-        label_sets = description.get("label_sets")
-        if label_sets is not None:
-            label_sets = tuple(map(tuple, label_sets))
-        indices = itertools.chain(*(label_sets or ()))
-        valid = all(type(index) is int and 0 <= index < len(labels) for index in indices)
-        valid = valid and isinstance(description["labels"], list)
-        if not valid or description["version"] != VERSION:
-            raise ValueError
-        packed_fit = description.get("fit", "crop")
-        require_fit(packed_fit)
-    except (KeyError, TypeError, ValueError):
-        place = Path(folder) / DESCRIPTION
-        raise ValueError(f"{place}: damaged, or of a later version; pack the set again.") from None
+    folder = Path(folder)
+    description = files.read_json(folder / DESCRIPTION)
+    if not isinstance(description, dict) or description.get("version") != VERSION:
+        raise ValueError(
+            f"{folder / DESCRIPTION}: damaged, or of a later version; pack the set again."
+        )
+    packed_fit, label_sets = description.get("fit", "crop"), description.get("label_sets")
     if fit not in (None, packed_fit):
         raise ValueError(
             f"{folder}: packed with the fit {packed_fit}; received {fit}. Pack the set again with "
             f"--fit {fit}, or choose the fit {packed_fit}."
         )
-    height, width = image_size or (rows, columns)
+    rows, columns, _ = description["image_shape"]
+    height, width, _ = shape = choose_shape(wanted, description["image_shape"])
     if packed_fit == "pad" and height * columns != width * rows:
         raise ValueError(
             f"{folder}: padded to {rows}x{columns}; received {height}x{width}, of another aspect "
             f"ratio. Pack the set again with --size {height}x{width}."
         )
-    shape = (height, width, channels)
-    has_validation = (Path(folder) / "validation_images.npy").exists()
+    has_validation = (folder / "validation_images.npy").exists()
     names = ("train", "test", "validation")[: 2 + has_validation]
-    stored = [_open_arrays(folder, name, stored) for name in names]
-    samples = from_pack(*zip(*stored, strict=True), shape, packed_fit)
+    arrays, labels = zip(*(_open_arrays(folder, name) for name in names), strict=True)
+    samples = from_pack(arrays, labels, shape, packed_fit)
     if roles is None:
-        roles = np.repeat(names, [len(labels) for _, labels in stored])
+        roles = np.repeat(names, list(map(len, labels)))
     else:  # by place; `None` for an image that came after the run
         roles = np.array([roles[place] or "" for place in range(len(samples))])
     names = ("train", "test", "validation")[: 2 + ("validation" in roles)]
     splits = {name: samples.take(np.flatnonzero(roles == name)) for name in names}
-    own = {"mirror": mirror, "label_sets": label_sets, "fit": packed_fit}
-    return ImageData(str(folder), labels, shape, **splits, **own)
+    return ImageData(
+        str(folder),
+        tuple(description["labels"]),
+        shape,
+        **splits,
+        mirror=description["mirror"],
+        label_sets=label_sets and tuple(map(tuple, label_sets)),
+        fit=packed_fit,
+    )
 
 
-def _open_arrays(folder, name, stored):
+def _open_arrays(folder, name):
     """Returns the images of a split, mapped into memory, and its class indices."""
-    remedy, place = "pack the set again", Path(folder)
-    images = files.load_array(place / f"{name}_images.npy", remedy, mmap_mode="r")
-    labels = files.load_array(place / f"{name}_labels.npy", remedy)
-    try:
-        labels = check_labels(images, labels)
-        if images.shape[1:] != stored:
-            raise ValueError(f"expected images {stored}; received {images.shape[1:]}.")
-    except ValueError as error:
-        message = f"{folder}: the {name} files do not match; {remedy} ({error})"
-        raise ValueError(message) from None
-    return images, labels
+    remedy, place = "pack the set again", folder / f"{name}_labels.npy"
+    images = files.load_array(folder / f"{name}_images.npy", remedy, mmap_mode="r")
+    with naming_errors(place):
+        return images, check_labels(images, files.load_array(place, remedy))
 
 
 def from_pack(arrays, labels, shape, fit="crop"):

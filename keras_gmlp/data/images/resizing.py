@@ -32,6 +32,12 @@ def require_size(size):
         )
 
 
+def choose_shape(wanted, *others):
+    """Returns the shape of images; `None` in a wanted one is that in the first of others."""
+    columns = zip(wanted, *others, strict=True)
+    return tuple(next(filter(None, column)) for column in columns)
+
+
 def find_inner_size(size, target):
     """Returns the size at which an image fits inside a target."""
     tight = 0 if target[0] * size[1] <= target[1] * size[0] else 1

@@ -145,14 +145,6 @@ class Samples:
                 done += len(images)
                 progress.show(done)
 
-    def convert(self, channels):
-        """Returns these samples of 3 channels or 1 with the other number of channels."""
-        converted, shape = copy.copy(self), (*self.shape[:2], channels)
-        converted.shape, converted.in_memory, converted._kept = shape, False, None
-        converted._read = lambda places: resize_images(self._read(places), shape)
-        converted.cut = self.cut and (lambda *given: resize_images(self.cut(*given), shape))
-        return converted
-
 
 def from_arrays(images, labels):
     """Returns the `Samples` of arrays in memory.
@@ -290,10 +282,11 @@ def resize_images(images, shape, fit="crop"):
 def read_windows(images, windows, shape):
     """Returns windows of images of one size, scaled to a shape."""
     result, size = np.empty((len(images), *shape), "uint8"), (shape[1], shape[0])
+    mode = "RGB" if shape[2] == 3 else "L"
     drawn = windows(slice(None), *images[0].shape[:2]).astype(int).tolist()
     for row, (top, left, height, width) in enumerate(drawn):
         part = images[row][top : top + height, left : left + width]
-        picture = Image.fromarray(part if shape[2] == 3 else part[..., 0])
+        picture = Image.fromarray(part if part.shape[2] == 3 else part[..., 0])
         picture = picture.resize(size, Image.Resampling.BILINEAR)
-        result[row] = np.asarray(picture).reshape(shape)
+        result[row] = np.asarray(picture.convert(mode)).reshape(shape)
     return result

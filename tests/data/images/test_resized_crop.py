@@ -65,7 +65,7 @@ def test_all_samples_read_windows(tmp_path, images, kind):
         path.write_bytes(data)
     samples = {
         "arrays": lambda: from_arrays(images, labels),
-        "grey": lambda: from_arrays(images, labels).convert(1),
+        "grey": lambda: from_files(list(zip(paths, labels, strict=True)), (24, 20, 1)),
     }.get(kind, lambda: from_files(list(zip(paths, labels, strict=True)), shape))()
     draws = np.random.default_rng(3).uniform(size=(6, DRAWS)).astype("float32")
     found = samples.read(np.arange(5, -1, -1), make_windows(draws, SCALE))
