@@ -71,7 +71,7 @@ def limit_threads(threads, name):
 
 def prepare(options, folder):
     """Writes the model in each format, images of noise and their logits."""
-    from keras_gmlp.export.formats import export
+    from keras_gmlp.export.writing import export
     from keras_gmlp.models.precision import in_float32
     from keras_gmlp.weights.loading import load
     from keras_gmlp.weights.pretrained import build

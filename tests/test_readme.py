@@ -12,7 +12,7 @@ from small_text import LINES
 
 import keras_gmlp
 from keras_gmlp import data
-from keras_gmlp.export.formats import export
+from keras_gmlp.export.writing import export
 from keras_gmlp.utils import sources
 from keras_gmlp.weights import pretrained
 from keras_gmlp.weights.loading import load

@@ -6,7 +6,7 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "formats": ["FORMATS", "export"],
+        "writing": ["FORMATS", "export"],
         "verify": ["check_export", "export_run"],
     },
 )

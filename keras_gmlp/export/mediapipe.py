@@ -7,7 +7,8 @@ names are in a zip archive after the model, which the card has already.
 import keras
 import numpy as np
 
-from keras_gmlp.export.tflite import convert_function
+from keras_gmlp.export.tflite import convert
+from keras_gmlp.inference.opening import DEFAULT_SIGNATURE
 from keras_gmlp.tasks.confidence import read_confidence
 from keras_gmlp.utils.card import LABELS
 from keras_gmlp.utils.files import atomic_write
@@ -34,14 +35,12 @@ def write_mediapipe(model, path, options):
     import tensorflow as tf
 
     temperature = read_confidence(options.card).temperature
-    flatbuffer = convert_function(
-        model,
-        lambda image: {
-            "probabilities": keras.ops.softmax(model(image, training=False) / temperature)
-        },
-        [tf.TensorSpec((1, *model.input_shape[1:]), tf.float32, name="image")],
-        "dynamic",
-    )
+
+    def serve(image):
+        return {"probabilities": keras.ops.softmax(model(image, training=False) / temperature)}
+
+    specs = [tf.TensorSpec(*each) for each in options.list_inputs(model)]
+    flatbuffer = convert(model, {DEFAULT_SIGNATURE: (serve, specs)}, "dynamic")
     with atomic_write(path) as temporary:
         temporary.write_bytes(add_metadata(flatbuffer, make_metadata(model.name)))
         options.write_card(temporary, model, output="probabilities")

@@ -1,5 +1,6 @@
 """Converts a model to a TFLite flatbuffer of built-in operators, in four precisions."""
 
+import contextlib
 import functools
 import tempfile
 import warnings
@@ -19,14 +20,31 @@ from keras_gmlp.utils.files import atomic_write
 
 def write_tflite(model, path, options, precision="dynamic", has_features=False):
     """Writes a file of a precision with its card, and with a second signature for features."""
-    more, body, is_text = {}, None, options.task is not None
+    import tensorflow as tf
+
+    specs = [tf.TensorSpec(*each) for each in options.list_inputs(model)]
+    computed, traces, samples = model, options.traces, None
+    if precision == "int8":
+        if options.calibration.dtype != np.uint8:
+            found = options.calibration.dtype
+            raise ValueError(f"calibration images must be uint8; received {found}.")
+        computed, traces = prepare_for_int8(model, options.calibration), None  # another model
+        samples = functools.partial(_samples, options.calibration)
+
+    def serve(*arrays):
+        rows = keras.tree.pack_sequence_as(model.input, arrays)
+        return {"logits": computed(rows, training=False)}
+
+    signatures, more = {DEFAULT_SIGNATURE: (serve, specs)}, {}
     if has_features:
-        body = text_features(model) if is_text else features(model)
+        body = features(model) if options.task is None else text_features(model)
         more["features"] = body.output_shape[-1]
-        if not is_text and has_exact_maps(model):
+        if options.task is None and has_exact_maps(model):
             more["maps"] = list(map_grid(model))
-    inputs = [(t.name, options.signature[t.name], "int32") for t in model.inputs if is_text]
-    flatbuffer = convert(model, precision, options.calibration, inputs, body, options.traces)
+        # A language model has an input that the features do not take.
+        own = [s for s in specs if len(specs) == 1 or s.name == body.inputs[0].name]
+        signatures[FEATURES_SIGNATURE] = _features_function(model, body), own
+    flatbuffer = convert(computed, signatures, precision, samples, traces)
     with atomic_write(path) as temporary:
         temporary.write_bytes(flatbuffer)
         options.write_card(temporary, model, **more)
@@ -36,34 +54,6 @@ write_tflite_float16 = functools.partial(write_tflite, precision="float16")
 write_tflite_float32 = functools.partial(write_tflite, precision="float32")
 write_tflite_int8 = functools.partial(write_tflite, precision="int8")
 write_features = functools.partial(write_tflite, has_features=True)
-
-
-def convert(model, precision, calibration=None, inputs=None, body=None, traces=None):
-    """Converts a model to a flatbuffer with a signature to `logits`, and one of `body` if given."""
-    # `traces` is a folder that keeps the traced model for further conversions of the same model.
-    import tensorflow as tf
-
-    inputs = inputs or [("image", (1, *model.input_shape[1:]), "float32")]
-    if precision == "int8":
-        if calibration.dtype != np.uint8:
-            raise ValueError(f"calibration images must be uint8; received {calibration.dtype}.")
-        model = prepare_for_int8(model, calibration)
-
-    def serve(*arrays):
-        return {"logits": model(keras.tree.pack_sequence_as(model.input, arrays), training=False)}
-
-    specs = [tf.TensorSpec(shape, dtype, name=name) for name, shape, dtype in inputs]
-    more = {}
-    if body is not None:  # a language model has an input that the features do not take
-        own = [spec for spec in specs if len(specs) == 1 or spec.name == body.inputs[0].name]
-        more[FEATURES_SIGNATURE] = _features_function(model, body), own
-    if traces is None or precision == "int8":  # whose model is another one
-        samples = functools.partial(_samples, calibration)
-        return convert_function(model, serve, specs, precision, samples, more)
-    folder = Path(traces, f"signatures{1 + len(more)}")
-    if not (folder / "saved_model.pb").exists():
-        _save(model, serve, specs, folder, more)
-    return _convert_folder(folder, precision)
 
 
 def _features_function(model, body):
@@ -80,29 +70,24 @@ def _features_function(model, body):
     return compute
 
 
-def convert_function(model, function, specs, precision, samples=None, more=None):
-    """Converts a function of a model to a flatbuffer."""
-    with tempfile.TemporaryDirectory() as folder:
-        _save(model, function, specs, folder, more)
+def convert(model, signatures, precision, samples=None, traces=None):
+    """Converts functions of a model, with the specs of their inputs, to a flatbuffer."""
+    # `traces` is a folder that keeps the traced model for further conversions.
+    import tensorflow as tf
+
+    with contextlib.ExitStack() as stack:
+        traces = traces or stack.enter_context(tempfile.TemporaryDirectory())
+        folder = Path(traces, "-".join(signatures))
+        if not (folder / "saved_model.pb").exists():
+            # The converter sorts the signatures by name, and runtimes run the first if they are
+            # given no name. With an attribute `serve` of the module it would drop all others.
+            made = {n: tf.function(f, input_signature=s) for n, (f, s) in signatures.items()}
+            tf.saved_model.save(own_weights(model), str(folder), signatures=made)
         return _convert_folder(folder, precision, samples)
 
 
-def _save(model, function, specs, folder, more=None):
-    """Writes the functions of `convert_function` as a SavedModel: it traces the model."""
-    import tensorflow as tf
-
-    module = own_weights(model)
-    # The converter sorts them by name, and runtimes run the first if they are given no name. With
-    # an attribute `serve` of the module it would drop all but the default.
-    signatures = {
-        name: tf.function(each, input_signature=own)
-        for name, (each, own) in {DEFAULT_SIGNATURE: (function, specs), **(more or {})}.items()
-    }
-    tf.saved_model.save(module, str(folder), signatures=signatures)
-
-
 def _convert_folder(folder, precision, samples=None):
-    """Converts what `_save` wrote. Converted from a function, the file is small and returns NaN."""
+    """Converts a SavedModel. Converted from a function, the file is small and returns NaN."""
     import tensorflow as tf
 
     converter = tf.lite.TFLiteConverter.from_saved_model(str(folder))

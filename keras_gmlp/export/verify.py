@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from keras_gmlp.data.run_folder import Run
-from keras_gmlp.export.formats import FORMATS, ExportOptions, choose_formats, write_formats
+from keras_gmlp.export.writing import FORMATS, ExportOptions, choose_formats, write_formats
 from keras_gmlp.inference.latency import time_calls
 from keras_gmlp.models.folding import fold
 from keras_gmlp.tasks.confidence import TEMPERATURE, Confidence

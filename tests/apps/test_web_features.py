@@ -8,7 +8,7 @@ from PIL import Image
 from web_page import call, choose
 
 from keras_gmlp.analysis.explanation import class_maps
-from keras_gmlp.export.formats import export
+from keras_gmlp.export.writing import export
 from keras_gmlp.inference.card_update import update_card
 from keras_gmlp.inference.similarity import make_embedder
 from keras_gmlp.weights.loading import load

@@ -16,7 +16,7 @@ from keras_gmlp.data.validation import divide_training
 from keras_gmlp.evaluation import labelled
 from keras_gmlp.evaluation.labelled import LabelledImages
 from keras_gmlp.evaluation.scoring import evaluate
-from keras_gmlp.export.formats import export
+from keras_gmlp.export.writing import export
 from keras_gmlp.programs import evaluate as program
 from keras_gmlp.programs.shared import cli
 from keras_gmlp.tasks import image_classification

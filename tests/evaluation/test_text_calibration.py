@@ -11,7 +11,7 @@ from small_text import LENGTH, LINES, save_small_model, small_text_model, small_
 from keras_gmlp.data.text.labelled_texts import TextSource
 from keras_gmlp.evaluation.calibration import calibrate_run
 from keras_gmlp.evaluation.scoring import evaluate
-from keras_gmlp.export.formats import export
+from keras_gmlp.export.writing import export
 from keras_gmlp.inference.text import from_keras
 from keras_gmlp.training.model_card import write_model_card
 from keras_gmlp.utils.card import read_card, write_text_card

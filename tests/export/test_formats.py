@@ -10,8 +10,8 @@ from check_layer import to_numpy
 from load_app import ROOT
 from random_models import MODELS, random_model
 
-from keras_gmlp.export.formats import DEFAULT_FORMATS, FORMATS, export
 from keras_gmlp.export.verify import check_export
+from keras_gmlp.export.writing import DEFAULT_FORMATS, FORMATS, export
 from keras_gmlp.objectives.losses import CrossEntropy
 from keras_gmlp.objectives.optimizers import MatrixMuon
 from keras_gmlp.weights.loading import load

@@ -14,7 +14,7 @@ from flatbuffers.table import Table
 from PIL import Image
 from refused import refused
 
-from keras_gmlp.export.formats import export
+from keras_gmlp.export.writing import export
 from keras_gmlp.utils.card import read_card, require_undamaged
 from keras_gmlp.weights.loading import load
 

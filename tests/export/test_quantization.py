@@ -11,7 +11,7 @@ from keras_gmlp.export.quantization import (
     EnlargedTokensBlock,
     prepare_for_int8,
 )
-from keras_gmlp.export.tflite import convert
+from keras_gmlp.export.writing import export
 from keras_gmlp.layers import ExternalAttention
 from keras_gmlp.weights.loading import load
 
@@ -23,8 +23,8 @@ CALIBRATION = np.random.default_rng(0).integers(0, 256, (30, 16, 16, 3), "uint8"
 
 def run_integers(model, images, folder):
     """Returns the logits of a model's file of integers."""
-    (folder / "model.tflite").write_bytes(convert(model, "int8", images))
-    return load(folder / "model.tflite").logits(images)
+    path = export(model, folder, ["tflite_int8"], calibration=images)["tflite_int8"]
+    return load(path).logits(images)
 
 
 def test_norm_in_integers_holds_small_channels_next_to_an_outlier(tmp_path):

@@ -9,8 +9,8 @@ from PIL import Image
 from random_models import random_model
 
 from keras_gmlp.data.images.read_image import read_image
-from keras_gmlp.export.formats import ExportOptions, export
 from keras_gmlp.export.saved_model import read, write_saved_model
+from keras_gmlp.export.writing import ExportOptions, export
 
 SIZES = [(16, 16), (40, 31), (9, 50), (5, 7)]
 

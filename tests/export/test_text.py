@@ -11,8 +11,8 @@ from small_text import LABELS, LENGTH, LINES, small_text_model, small_tokenizer
 
 from keras_gmlp.data.text import Tokenizer
 from keras_gmlp.data.text.labelled_texts import TextSource
-from keras_gmlp.export.formats import export
 from keras_gmlp.export.verify import check_export, export_run
+from keras_gmlp.export.writing import export
 from keras_gmlp.inference.text import from_keras
 from keras_gmlp.tasks.masked_lm import MASKS, MaskedLM
 from keras_gmlp.tasks.text_classification import TextClassification

@@ -3,14 +3,15 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from ai_edge_litert.interpreter import Interpreter
 from check_layer import to_numpy
 from random_models import random_model
 
 from keras_gmlp import features
 from keras_gmlp.analysis.explanation import class_maps
-from keras_gmlp.export.formats import export
 from keras_gmlp.export.tflite import convert
+from keras_gmlp.export.writing import export
 from keras_gmlp.inference.similarity import find_nearest, make_embedder
 from keras_gmlp.utils.card import read_card
 from keras_gmlp.weights.loading import load
@@ -24,13 +25,13 @@ CALIBRATION = np.random.default_rng(0).integers(0, 256, (20, 16, 16, 3), "uint8"
 def test_one_signature_and_pixels_that_are_their_own_integers(tmp_path):
     dark = CALIBRATION // 2  # no pixel above 127
     model = random_model("gmlp", depth=1)
-    for precision in ("float32", "float16", "dynamic", "int8"):
-        content = convert(model, precision, dark, traces=tmp_path)
-        interpreter = Interpreter(model_content=content)
+    formats = [f"tflite{end}" for end in ("", "_float16", "_float32", "_int8")]
+    for name, path in export(model, tmp_path, formats, calibration=dark).items():
+        interpreter = Interpreter(str(path))
         found = interpreter.get_signature_list()
         assert found == {"serving_default": {"inputs": ["image"], "outputs": ["logits"]}}
         (image,) = interpreter.get_input_details()
-        is_integer = precision == "int8"
+        is_integer = name == "tflite_int8"
         assert image["dtype"] == (np.uint8 if is_integer else np.float32)
         assert not is_integer or image["quantization"] == (1.0, 0)
 
@@ -38,8 +39,9 @@ def test_one_signature_and_pixels_that_are_their_own_integers(tmp_path):
 def test_a_file_of_several_images_at_once(tmp_path):
     model = random_model("gmlp", depth=1)
     images = np.random.default_rng(1).integers(0, 256, (6, 16, 16, 3), "uint8")
-    content = convert(model, "float32", inputs=[("image", (4, 16, 16, 3), "float32")])
-    (tmp_path / "model.tflite").write_bytes(content)
+    four = [tf.TensorSpec((4, 16, 16, 3), "float32", "image")]
+    signatures = {"serving_default": (lambda image: {"logits": model(image)}, four)}
+    (tmp_path / "model.tflite").write_bytes(convert(model, signatures, "float32"))
     # The last four are two images and what fills the batch.
     found = load(tmp_path / "model.tflite").logits(images)
     np.testing.assert_allclose(found, to_numpy(model(images)), atol=1e-3)

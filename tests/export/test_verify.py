@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import keras
 import numpy as np
@@ -12,9 +13,8 @@ from random_models import random_model
 from refused import refused
 
 from keras_gmlp.data.images.image_data import ImageData
-from keras_gmlp.export import tflite
-from keras_gmlp.export.formats import FORMATS
 from keras_gmlp.export.verify import export_run
+from keras_gmlp.export.writing import FORMATS
 from keras_gmlp.utils.card import read_card, write_card
 from keras_gmlp.utils.files import directory_lock
 
@@ -55,8 +55,13 @@ def test_export_of_a_run_records_what_it_found(exported_run, monkeypatch):
     write_card(tmp_path / "model.keras", random_model("gmlp", depth=1), list("abcde"), metadata)
     recipe = {"data": "random", "image_shape": [16, 16, 3], "labels": list("abcde")}
     (tmp_path / "recipe.json").write_text(json.dumps(recipe))
-    lines, folders, save = [], [], tflite._save
-    monkeypatch.setattr(tflite, "_save", lambda *a: folders.append(a[3]) or save(*a))
+    lines, folders, save = [], [], tf.saved_model.save
+
+    def record(module, folder, **more):
+        folders.append(Path(folder))
+        save(module, folder, **more)
+
+    monkeypatch.setattr(tf.saved_model, "save", record)
     found = export_run(tmp_path, ["tflite_float16", "tflite_float32"], data, lines.append)
     assert found["keras"] == {"accuracy": 0.75}
     assert found["tflite_float32"]["accuracy"] == 0.75

@@ -15,7 +15,7 @@ from refused import refused
 from scipy.special import softmax
 
 import keras_gmlp
-from keras_gmlp.export.formats import FORMATS, export
+from keras_gmlp.export.writing import FORMATS, export
 from keras_gmlp.tasks.classifier import Classifier
 from keras_gmlp.utils.card import members, read_card
 from keras_gmlp.weights.loading import load

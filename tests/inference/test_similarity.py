@@ -18,7 +18,7 @@ from refused import refused
 from small_text import LENGTH, LINES, small_text_model, small_tokenizer
 
 from keras_gmlp import text
-from keras_gmlp.export.formats import export
+from keras_gmlp.export.writing import export
 from keras_gmlp.inference.opening import open_keras
 from keras_gmlp.inference.similarity import embed, find_nearest, find_similar, make_embedder
 from keras_gmlp.tasks.classifier import Classifier, make_classifier

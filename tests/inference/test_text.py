@@ -11,7 +11,7 @@ from refused import refused
 from small_text import LABELS, LENGTH, LINES, save_small_model, small_text_model, small_tokenizer
 
 from keras_gmlp.data.text import Tokenizer
-from keras_gmlp.export.formats import export
+from keras_gmlp.export.writing import export
 from keras_gmlp.inference.card_update import copy_archive
 from keras_gmlp.inference.text import TextModel, from_keras
 from keras_gmlp.tasks.masked_lm import MASKS

@@ -10,7 +10,7 @@ from PIL import Image
 import keras_gmlp
 from keras_gmlp.analysis import plots
 from keras_gmlp.analysis.tokens import filters_make_tokens, spatial_filters
-from keras_gmlp.export.formats import export
+from keras_gmlp.export.writing import export
 from keras_gmlp.layers import ResidualBlock, make_dense, mask_tokens
 from keras_gmlp.weights.loading import load
 from keras_gmlp.weights.resampling import transfer

@@ -33,24 +33,22 @@ class ExportOptions:
     card: dict = dataclasses.field(default_factory=dict)
     calibration: np.ndarray | None = None
     traces: str | None = None  # a folder for the traced model, which TFLite files share
-    tokenizer: object = None  # of a text model, else `None`, as the next three
+    tokenizer: object = None  # of a text model, else `None`, as the next two
     length: int | None = None
     task: str | None = None
-    signature: dict | None = None  # the shape of each input
 
     def for_texts(self, opened):
         """Returns the options of a `TextModel`."""
-        return dataclasses.replace(
-            self,
-            labels=list(opened.labels),
-            tokenizer=opened.tokenizer,
-            length=opened.length,
-            task=opened.task,
-            signature={
-                name: (1, size or opened.length)
-                for name, size in find_task(opened.task).inputs.items()
-            },
-        )
+        names = ("tokenizer", "length", "task")
+        own = {name: getattr(opened, name) for name in names}
+        return dataclasses.replace(self, labels=list(opened.labels), **own)
+
+    def list_inputs(self, model):
+        """Returns shape, dtype and name of each input of a file that takes one sample."""
+        if self.task is None:
+            return [((1, *model.input_shape[1:]), "float32", "image")]
+        sizes = find_task(self.task).inputs
+        return [((1, sizes[t.name] or self.length), "int32", t.name) for t in model.inputs]
 
     def write_card(self, path, model, **more):
         """Adds a card to a file."""
@@ -169,7 +167,7 @@ def _hand_over(backend, model, directory, formats, options):
         model.save(Path(scratch, "model.keras"))
         order = Path(directory).resolve(), formats, options
         Path(scratch, "order.pickle").write_bytes(pickle.dumps(order))
-        run_on(backend, "keras_gmlp.export.formats", scratch)
+        run_on(backend, "keras_gmlp.export.writing", scratch)
 
 
 if __name__ == "__main__":
