@@ -1,6 +1,11 @@
 """Charts of a comparison: one colour per name, labels next to the points."""
 
+import itertools
+
 from keras_gmlp.utils import plotting
+
+# All families together need more than matplotlib's ten.
+FURTHER_COLOURS = ("black", "navy", "darkgreen", "maroon", "indigo", "darkslategrey")
 
 
 def draw_series(panels, path, log=False, front=False):
@@ -9,13 +14,17 @@ def draw_series(panels, path, log=False, front=False):
     A point is `(x, mean, lowest, highest)`. `log` scales x by its logarithm; `front` adds the line
     of the points that no point further left matches.
     """
+    from matplotlib import colormaps
+    from matplotlib.ticker import LogLocator
+
+    palette = [*colormaps["tab10"].colors, *FURTHER_COLOURS]
     width = 9 if len(panels) == 1 else 6 * len(panels)
     figure, (all_axes,) = plotting.figure((width, 5.5), columns=len(panels))
     for axes, (xlabel, ylabel, series) in zip(all_axes, panels, strict=True):
         axes.grid(alpha=0.3)
         axes.spines[["top", "right"]].set_visible(False)
         ends = []
-        for (name, points), colour in zip(series.items(), choose_colours(series), strict=True):
+        for (name, points), colour in zip(series.items(), itertools.cycle(palette), strict=False):
             xs, means, low, high = zip(*points, strict=True)
             axes.plot(xs, means, color=colour, marker=".")
             if len(points) > 1:
@@ -24,43 +33,24 @@ def draw_series(panels, path, log=False, front=False):
                 axes.vlines(xs, low, high, color=colour)
             ends.append((xs[-1], means[-1], f"{name} {means[-1]:.1f}", colour))
         if front:
-            _draw_front(axes, [point for points in series.values() for point in points])
+            best = []
+            for point in sorted(itertools.chain(*series.values()), key=lambda p: (p[0], -p[1])):
+                if not best or point[1] > best[-1][1]:
+                    best.append(point)
+            if len(best) > 1:  # a line needs two points
+                xs, means, *_ = zip(*best, strict=True)
+                style = {"color": "0.6", "zorder": 0, "label": "nothing is better and cheaper"}
+                axes.plot(xs, means, "--", **style)
+                axes.legend(loc="best", frameon=False, fontsize=8)
         if log:
-            _scale_by_logarithm(axes)
+            axes.set_xscale("log")
+            axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axes.xaxis.set_major_formatter("{x:g}")
+            axes.minorticks_off()
         axes.set(xlabel=xlabel, ylabel=ylabel)
         axes.margins(x=0.25 if front else 0.02, y=0.1)
         _label(axes, ends)
     return plotting.save(figure, path)
-
-
-def choose_colours(names):
-    """Returns a colour per name, a list; all families together need more than matplotlib's ten."""
-    import matplotlib as mpl
-
-    dark = ("black", "navy", "darkgreen", "maroon", "indigo", "darkslategrey")
-    palette = [*mpl.colormaps["tab10"].colors, *dark]
-    return [palette[i % len(palette)] for i in range(len(names))]
-
-
-def _draw_front(axes, points):
-    """Draws the line of the points that no cheaper point matches."""
-    best = []
-    for point in sorted(points, key=lambda p: (p[0], -p[1])):
-        if not best or point[1] > best[-1][1]:
-            best.append(point)
-    if len(best) > 1:  # a line needs two points
-        xs, ys = [x for x, *_ in best], [y for _, y, *_ in best]
-        axes.plot(xs, ys, "--", color="0.6", zorder=0, label="nothing is better and cheaper")
-        axes.legend(loc="best", frameon=False, fontsize=8)
-
-
-def _scale_by_logarithm(axes):
-    from matplotlib.ticker import LogLocator
-
-    axes.set_xscale("log")
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axes.xaxis.set_major_formatter("{x:g}")
-    axes.minorticks_off()
 
 
 def _label(axes, labels):

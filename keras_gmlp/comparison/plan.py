@@ -16,34 +16,24 @@ from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.training.recipes import differences
 from keras_gmlp.training.run_directory import check_samples, has_progress, read_history
 from keras_gmlp.utils.errors import first_line
-from keras_gmlp.utils.files import atomic_write, parse_json
-
-FAILURE = "failed.txt"  # in a run's folder: one line, the reason
+from keras_gmlp.utils.files import parse_json
 
 # Of fine-tunings: small sets require more passes, pairs more tokens.
 CHANGES = {"mrpc": {"epochs": 10, "length": 128}, "cola": {"epochs": 10}}
 
-
-@dataclasses.dataclass(frozen=True)
-class Measure:
-    """How a task is scored."""
-
-    name: str  # in the table
-    key: str  # in metrics.json
-    factor: float = 100.0  # from there to the table
-
-
-ACCURACY = Measure("accuracy (%)", "test_accuracy")
-MATTHEWS = Measure("Matthews correlation (x 100)", "test_matthews_correlation")
-MEASURES = {  # by the headline of a task
-    "accuracy": ACCURACY,
-    "mean_average_precision": Measure("mean average precision (%)", "test_mean_average_precision"),
-    "perplexity": Measure("perplexity", "test_perplexity", 1.0),
+# The words of scores in the table, and their factor from metrics.json to there.
+MEASURES = {
+    "accuracy": ("accuracy (%)", 100),
+    "matthews_correlation": ("Matthews correlation (x 100)", 100),
+    "mean_average_precision": ("mean average precision (%)", 100),
+    "perplexity": ("perplexity", 1),
 }
 
 
 class PlannedRun:
     """A run of a plan: the settings it is trained from, and what its folder holds."""
+
+    failure = ""  # one line, why its training failed
 
     def __init__(self, settings):
         self.settings, self.directory = settings, Path(settings.out)
@@ -59,19 +49,20 @@ class PlannedRun:
 
     @property
     def measure(self):
+        """The score that runs are compared by, a key of `MEASURES`."""
         if self.settings.kind == "task" and short_task(self.settings.task) == "cola":
-            return MATTHEWS
-        return MEASURES[find_task(self.recorded.get("task")).headline]
+            return "matthews_correlation"
+        return find_task(self.recorded.get("task")).headline
 
     @property
     def metrics(self):
         """`metrics.json`, a dict; empty if the run is not complete."""
-        names = (self.measure.key, "parameters", "epochs")
+        names = (f"test_{self.measure}", "parameters", "epochs")
         return Run(self.directory).require_numbers(names) if self.complete else {}
 
     @property
     def score(self):
-        return self.measure.factor * self.metrics[self.measure.key]
+        return MEASURES[self.measure][1] * self.metrics[f"test_{self.measure}"]
 
     @property
     def recorded(self):
@@ -87,22 +78,10 @@ class PlannedRun:
         return has_progress(self.directory)
 
     @property
-    def failed(self):
-        return not self.complete and (self.directory / FAILURE).exists()
-
-    @property
     def status(self):
-        if self.failed:
-            return "failed: " + (self.directory / FAILURE).read_text().strip()
+        if self.failure:
+            return f"failed: {self.failure}"
         return "complete" if self.complete else f"{len(self.history())} epochs so far"
-
-    def fail(self, reason):
-        """Records why the run failed."""
-        with atomic_write(self.directory / FAILURE) as temporary:
-            temporary.write_text(" ".join(reason.split()) + "\n")
-
-    def forget_failure(self):
-        (self.directory / FAILURE).unlink(missing_ok=True)
 
     def history(self):
         """Returns the rows of `history.csv`, dicts; none before the first epoch."""
@@ -134,7 +113,7 @@ class PlannedRun:
 class Plan:
     """Runs that are compared, each in a folder of its own, so that a plan that stopped resumes.
 
-    `work` trains those that are neither complete nor failed. Killing this process ends its runs.
+    `work` trains those that are not complete. Killing this process ends its runs.
 
     Args:
         settings: A list of `RunSettings`, as `plan_images`, `plan_texts` and `read_plan` return it.
@@ -175,7 +154,7 @@ class Plan:
         return self._backend or keras.backend.backend()
 
     def work(self):
-        """Trains all runs that are neither complete nor failed, if the data are still the same."""
+        """Trains all runs that are not complete, if the data are still the same."""
         self.check_recorded(self.backend)
         for run in (run for run in self.runs if run.begun and Run(run.directory).samples):
             check_samples(run.directory, run.load_data())

@@ -11,7 +11,7 @@ import statistics
 from pathlib import Path
 
 from keras_gmlp.comparison.charts import draw_series
-from keras_gmlp.comparison.plan import ACCURACY
+from keras_gmlp.comparison.plan import MEASURES
 from keras_gmlp.models.presets import PRESETS
 from keras_gmlp.runs.settings import KINDS
 from keras_gmlp.utils.environment import accelerators
@@ -51,21 +51,19 @@ DISTANT = 100  # another preset is further away than any number of changes to on
 class Line:
     """Runs that differ in the seed only, and the earlier line that is the nearest, or `None`."""
 
-    def __init__(self, runs, settings, rows, earlier=()):
-        self.runs, self.settings = runs, settings
-        self.complete = [run for run in runs if run.complete]
-        self.rows = [rows[run] for run in self.complete]
+    def __init__(self, runs, settings, rows, earlier):
+        self.runs, self.settings, self.rows = runs, settings, rows
         self.name = re.sub(r"-(s|seed)?\d+$", "", runs[0].name)
-        self.preset, self.measure = runs[0].preset, (self.complete or runs)[0].measure
+        self.preset, self.measure = runs[0].preset, runs[0].measure
         build = PRESETS.get(self.preset, (None,))[0]
         self.family = build.__name__ if build else ""
-        self.scores = {run.seed: run.score for run in self.complete}
+        self.scores = {run.seed: run.score for run in runs}
         self.subject = self.measure, *(settings.get(kind) for kind in KINDS)
-        alike = [line for line in earlier if line.complete and line.subject == self.subject]
+        alike = [line for line in earlier if line.subject == self.subject]
         self.base = min(alike, key=self._distance, default=None)
 
     def mean(self, column):
-        """Returns the mean of a column over the complete runs, or `None` without values."""
+        """Returns the mean of a column over the runs, or `None` without values."""
         values = [row[column] for row in self.rows if isinstance(row[column], int | float)]
         return statistics.mean(values) if values else None
 
@@ -77,11 +75,11 @@ class Line:
 
     def cells(self):
         """Returns the line of the table, up to the difference."""
-        single = sum(run.metrics.get("test_predicted_classes") == 1 for run in self.complete)
-        note = f" ({single} of {len(self.complete)} predict{'s' * (single == 1)} one class)"
+        single = sum(run.metrics.get("test_predicted_classes") == 1 for run in self.runs)
+        note = f" ({single} of {len(self.runs)} predict{'s' * (single == 1)} one class)"
         score = format_mean(list(self.scores.values()), 2) + note * bool(single)
         cells = [f"`{self.name}`", f"{self.mean('parameters'):,.0f}", f"{self.mean('epochs'):g}"]
-        cells += [f"{len(self.scores)}", self.measure.name, score]
+        cells += [f"{len(self.scores)}", MEASURES[self.measure][0], score]
         others = self.base.scores if self.base else {}
         differences = [score - others[n] for n, score in self.scores.items() if n in others]
         cells += [f"`{self.base.name}`", self._changes()] if differences else ["", ""]
@@ -99,16 +97,17 @@ class Line:
         return ", ".join([*texts, *(f"{key} as usual" for key in others if key not in mine)])
 
 
-def group(runs, rows):
-    """Groups runs that differ in the seed only; returns a list of `Line`."""
+def group(rows):
+    """Groups the complete runs, given rows by run, that differ in the seed only, as `Line`s."""
     groups, lines = {}, []
-    for run in runs:
+    for run in rows:
         settings = run.settings.to_dict()
         own = {**settings.pop("set", {}), **settings.pop("set_model", {})}
         settings = {k: v for k, v in {**settings, **own}.items() if k not in ("out", "seed")}
         groups.setdefault(repr(sorted(settings.items())), (settings, []))[1].append(run)
     for settings, members in groups.values():
-        lines.append(Line(members, settings, rows, list(lines)))
+        if done := [run for run in members if run.complete]:
+            lines.append(Line(done, settings, [rows[run] for run in done], list(lines)))
     return lines
 
 
@@ -124,7 +123,7 @@ def to_row(run, costs=None):
     row["processor"] = ", ".join(accelerators(found.get("devices", []))) or found.get("processor")
     row["versions"] = " ".join(f"{k}={v}" for k, v in found.get("versions", {}).items())
     if metrics:
-        row |= {"measure": run.measure.name, "score": round(run.score, 4)}
+        row |= {"measure": MEASURES[run.measure][0], "score": round(run.score, 4)}
     return {name: row.get(name, "") for name in COLUMNS}
 
 
@@ -142,10 +141,9 @@ def to_markdown(lines, rows, command):
     form = "{data}, recipe `{recipe}`, Keras on {backend}, {processor} ({versions})."
     complete = [row for row in rows if row["status"] == "complete"]
     text = [*dict.fromkeys(form.format(**row) for row in complete), "", f"Made by `{command}`.", ""]
-    done = [line for line in lines if line.complete]
-    further = [name for name in FURTHER if any(line.mean(name) is not None for line in done)]
+    further = [name for name in FURTHER if any(line.mean(name) is not None for line in lines)]
     table = []
-    for line in done:
+    for line in lines:
         means = [(line.mean(name), *FURTHER[name][1:]) for name in further]
         cells = ["" if m is None else f"{factor * m:.{digits}f}" for m, factor, digits in means]
         table.append([*line.cells(), *cells])
@@ -158,53 +156,38 @@ def to_markdown(lines, rows, command):
 
 
 def draw_charts(lines, directory):
-    """Draws what the complete lines allow; deletes other charts of earlier reports."""
-    lines = [line for line in lines if line.complete and line.measure == ACCURACY]
-    paths = []
-    for name, (list_panels, options) in CHARTS.items():
-        (directory / name).unlink(missing_ok=True)
-        if panels := list_panels(lines):
-            paths.append(draw_series(panels, directory / name, **options))
-    return paths
-
-
-def _epochs(lines):
+    """Draws what the lines allow; deletes other charts of earlier reports."""
+    lines = [line for line in lines if line.measure == "accuracy"]
+    whole = [line for line in lines if line.mean("fraction") == 1]
     # Runs that held out validation images have no test accuracy in their histories.
-    lines = [line for line in lines if line.family and "validation" not in line.settings]
-    series = {line.name: points for line in lines if (points := _list_epochs(line.complete))}
-    return [("epoch", "test accuracy (%), worst to best", series)] if series else []
-
-
-def _costs(lines):
-    lines = [x for x in lines if x.mean("flops") is not None and x.mean("fraction") == 1]
-    return [
-        (label, SCORES, {line.name: [line.point(unit * line.mean(name))] for line in lines})
+    tested = [line for line in lines if line.family and "validation" not in line.settings]
+    epochs = {line.name: points for line in tested if (points := _list_epochs(line.runs))}
+    measured = [line for line in whole if line.mean("flops") is not None]
+    costs = [
+        (label, SCORES, {line.name: [line.point(unit * line.mean(name))] for line in measured})
         for name, (label, unit) in COSTS.items()
-        if lines and all(line.mean(name) is not None for line in lines)
+        if measured and all(line.mean(name) is not None for line in measured)
     ]
-
-
-def _capacity(lines):
-    """Scores of each family over its parameters, gMLP's own figure."""
-    lines = [line for line in lines if line.family and line.mean("fraction") == 1]
-    series = _list_series(lines, "family", "parameters", 1e-6)
-    grown = any(points[-1][0] >= GROWTH * points[0][0] for points in series.values())
-    return [(COSTS["parameters"][0], SCORES, series)] if grown else []
-
-
-def _fractions(lines):
-    """Scores of each preset over its share of the training images, of those with several."""
-    series = _list_series(lines, "preset", "fraction", 100)
-    series = {name: points for name, points in series.items() if points[-1][0] > points[0][0]}
-    return [("training images (% of the set)", SCORES, series)] if series else []
-
-
-CHARTS = {
-    "epochs.png": (_epochs, {}),
-    "costs.png": (_costs, {"front": True}),
-    "capacity.png": (_capacity, {"log": True}),
-    "fractions.png": (_fractions, {"log": True}),
-}
+    sizes = _list_series([line for line in whole if line.family], "family", "parameters", 1e-6)
+    grown = any(points[-1][0] >= GROWTH * points[0][0] for points in sizes.values())
+    shares = _list_series(lines, "preset", "fraction", 100)
+    shares = {name: points for name, points in shares.items() if points[-1][0] > points[0][0]}
+    paths = []
+    for name, panels, options in (
+        ("epochs", [("epoch", "test accuracy (%), worst to best", epochs)] * bool(epochs), {}),
+        ("costs", costs, {"front": True}),
+        ("capacity", [(COSTS["parameters"][0], SCORES, sizes)] * grown, {"log": True}),
+        (
+            "fractions",
+            [("training images (% of the set)", SCORES, shares)] * bool(shares),
+            {"log": True},
+        ),
+    ):
+        path = directory / f"{name}.png"
+        path.unlink(missing_ok=True)
+        if panels:
+            paths.append(draw_series(panels, path, **options))
+    return paths
 
 
 def _list_epochs(runs):
@@ -242,7 +225,7 @@ def write_report(runs, directory, command="", costs=None):
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     rows = {run: to_row(run, costs) for run in runs}
-    lines = group(runs, rows)
+    lines = group(rows)
     paths = [directory / "results.csv", directory / "results.md"]
     write_table(paths[0], [COLUMNS, *(row.values() for row in rows.values())])
     with atomic_write(paths[1]) as temporary:

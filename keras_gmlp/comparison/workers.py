@@ -23,7 +23,7 @@ class Workers:
         places = {os.path.realpath(run.directory): run for run in runs}
         # Of the runs that start from another one of these.
         self.sources = {r: places.get(os.path.realpath(r.source)) for r in runs if r.source}
-        self.waiting = [run for run in runs if not run.complete and not run.failed]
+        self.waiting = [run for run in runs if not run.complete]
         self.working = {}  # from each run to (process, cores)
         self.line = ProgressBar()
 
@@ -49,16 +49,17 @@ class Workers:
         """Takes the next run whose weights are trained, or `None`; drops those of failed runs."""
         for run in list(self.waiting):
             source = self.sources.get(run)
-            if source is not None and source.failed:
-                self.waiting.remove(run)
-                self.line.print_line(f"{run.name}: not trained, because {source.name} failed")
-            elif source is None or source.complete:
+            if source is None or source.complete:
                 self.waiting.remove(run)
                 return run
+            if source.failure:
+                self.waiting.remove(run)
+                self.line.print_line(f"{run.name}: not trained, because {source.name} failed")
         return None
 
     def _start(self, run, cores):
         """Starts a run on some of the cores."""
+        run.failure = ""
         run.directory.mkdir(parents=True, exist_ok=True)
         environment = {**os.environ, "KERAS_BACKEND": self.backend}
         if self.side_by_side:  # by default JAX reserves three quarters of a GPU for one process
@@ -89,17 +90,17 @@ class Workers:
             self.free.append(cores)
             log = run.directory / "log.txt"
             said = log.read_text(errors="replace") if log.exists() else ""
-            if process.returncode:
-                run.fail(why_ended(process.returncode, said))
             for warning in re.findall("DataWarning: (.*)", said):
                 self.line.print_line(f"{run.name}: warning: {warning}")
             if run.complete:
                 log.unlink(missing_ok=True)
+            elif process.returncode:
+                run.failure = why_ended(process.returncode, said)
             self.line.print_line(f"{run.name}: {run.status} ({self._state()})")
 
     def _state(self):
         """Returns how many runs are done."""
-        failed = sum(run.failed for run in self.runs)
+        failed = sum(bool(run.failure) for run in self.runs)
         text = f"{sum(run.complete for run in self.runs)}/{len(self.runs)} runs"
         return f"{text}, {failed} failed" if failed else text
 

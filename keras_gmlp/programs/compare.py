@@ -15,7 +15,6 @@ presets PRESET|PLAN.json+  as --model of train.py; or a file with the runs, a JS
 --tasks NAME|FILE|FOLDER+  with --prepared: as --task of train.py; default: sst2
 --runs DIR  folder of the runs; default: OUT/runs
 --jobs JOBS:int=1  runs at the same time, which share the cores
---retry  train failed runs again
 --no-train  only table and charts of the existing runs
 --json  print the table's rows as JSON
 {list_run_options("model", "seed", "fraction", "task", "column", "label", "test", "hold-out")}
@@ -35,14 +34,15 @@ has differences seed by seed. --out is by default runs/compare-DATA, or of a fil
 
 Writes OUT/results.csv (one row per run), OUT/results.md and charts. The table requires recipe.json,
 metrics.json and history.csv of a run, the costs its model, too. A sweep that was stopped or killed
-resumes when the same command is given again; a run that fails is a row with the reason.
+resumes when the same command is given again, which also tries runs again that failed. A failed run
+is a row with the reason.
 exit codes: 0 all runs complete, 1 some failed or are not done, 2 wrong usage, 130 stopped with
 Ctrl-C
 """
 
 
 # Options that go with a file of runs. The file holds all others.
-OF_PLANS = ("presets", "out", "jobs", "retry", "no_train", "json", "backend", "data_dir")
+OF_PLANS = ("presets", "out", "jobs", "no_train", "json", "backend", "data_dir")
 
 
 def check(options):
@@ -91,8 +91,6 @@ def compare(options):
         if not options.no_train:
             # A second sweep would overwrite the same runs.
             with directory_lock(plan.runs[0].directory.parent):
-                for run in plan.runs if options.retry else ():
-                    run.forget_failure()
                 plan.work()
         return report(options, plan)
     except KeyboardInterrupt:
@@ -123,7 +121,7 @@ def report(options, plan):
     """Writes table and charts, prints what is missing; returns the exit code."""
     from keras_gmlp.comparison import costs, write_report
 
-    runs = [run for run in plan.runs if not options.no_train or run.begun or run.failed]
+    runs = [run for run in plan.runs if not options.no_train or run.begun]
     complete = [run for run in runs if run.complete]
     if not runs:
         raise ValueError("none of these runs exists; leave out --no-train")
@@ -132,11 +130,9 @@ def report(options, plan):
         measured = costs.measure_costs(complete, warn)
         rows, paths = write_report(runs, options.out, options.command, measured)
     cli.show_result(options, rows, lambda rows: print(*paths, sep="\n"))
-    failed = [run for run in runs if run.failed]
+    failed = [run for run in runs if run.failure]
     for run in failed:
         warn(f"{run.name}: {run.status}")
-    if failed:
-        warn("--retry tries them again")
     if missing := len(runs) - len(complete) - len(failed):
         warn(f"{missing} of {len(runs)} runs are not done")
     return 1 if failed or missing else 0

@@ -47,7 +47,7 @@ def runs(tmp_path):
     for run, accuracy in zip(runs, [0.5, None, 0.4, 0.3, 0.7, 0.2, 0.4, None], strict=True):
         if accuracy:
             finished(run, accuracy)
-    runs[1].fail("out of\nmemory")
+    runs[1].failure = "out of memory"
     return runs
 
 
@@ -164,11 +164,8 @@ def test_run_that_fails_is_a_row_and_the_rest_go_on(tmp_path, monkeypatch, capsy
     states = [row["status"] for row in read_table(tmp_path / "results.csv")]
     assert states == ["complete", "failed: memory", "complete"]
     assert "gmlp_n4_32-seed1: failed: memory" in capsys.readouterr().err
-    # It stays failed until --retry.
     replace_training(monkeypatch, STAND_IN.replace("== 1", "== None"))
-    assert compare.main(arguments) == 1
-    assert "--retry" in capsys.readouterr().err
-    assert compare.main([*arguments, "--retry"]) == 0
+    assert compare.main(arguments) == 0
 
 
 def test_runs_of_a_file_are_trained_and_compared_and_a_bad_one_is_one_line(
