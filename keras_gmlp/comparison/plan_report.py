@@ -55,8 +55,7 @@ class Line:
         self.runs, self.settings, self.rows = runs, settings, rows
         self.name = re.sub(r"-(s|seed)?\d+$", "", runs[0].name)
         self.preset, self.measure = runs[0].preset, runs[0].measure
-        build = PRESETS.get(self.preset, (None,))[0]
-        self.family = build.__name__ if build else ""
+        self.family, _ = PRESETS.get(self.preset, ("", {}))
         self.scores = {run.seed: run.score for run in runs}
         self.subject = self.measure, *(settings.get(kind) for kind in KINDS)
         alike = [line for line in earlier if line.subject == self.subject]

@@ -281,7 +281,7 @@ def _load_published(path, source, preset):
     labels = config.labels
     if labels is None or len(labels) != arguments["classes"]:
         labels = imagenet_labels() if arguments["classes"] == 1000 else None
-    crop = config.crop or CROP.get(family.__name__, OTHER_CROP)
+    crop = config.crop or CROP.get(family, OTHER_CROP)
     preparation = {"crop": crop, "interpolation": config.interpolation or "bicubic"}
     labels = labels if has_head else None
     return Pretrained(model, preset, labels, preparation, str(source), not has_head, arguments)

@@ -218,7 +218,7 @@ def test_preparation_without_a_config_is_timm_s(timm):
     for name in (*list(ARCHITECTURES)[:4], *MLPS):
         cfg = timm.models.get_pretrained_cfg(name)
         family, arguments = lookup(ARCHITECTURES.get(name, name))
-        assert cfg.crop_pct == pretrained.CROP.get(family.__name__, pretrained.OTHER_CROP)
+        assert cfg.crop_pct == pretrained.CROP.get(family, pretrained.OTHER_CROP)
         assert cfg.interpolation == "bicubic"
         for key in ("mean", "std"):
             assert list(getattr(cfg, key)) == list(np.broadcast_to(arguments.get(key, 0.5), 3))
