@@ -5,7 +5,7 @@ import numpy as np
 from keras import layers, ops
 
 from keras_gmlp.layers import Block, ExternalAttention, PositionEmbedding, ResidualBlock
-from keras_gmlp.models.structure import class_tokens, sublayers
+from keras_gmlp.models.structure import class_tokens
 
 SAMPLES = 100  # calibration images that measure the size of the class token
 NEGLIGIBLE = 100  # times a norm's epsilon: above this variance, epsilon changes at most 0.5 %
@@ -78,7 +78,7 @@ def prepare_for_int8(model, calibration):
         for layer in copy.layers:
             if isinstance(layer, PositionEmbedding):
                 layer.embedding.assign(layer.embedding * gains[:, None])
-    for layer in sublayers(copy):
+    for layer in copy._flatten_layers(include_self=False):
         if type(layer) is layers.LayerNormalization and (
             layer.gamma is None or layer.beta is None or layer.axis not in (-1, [-1])
         ):

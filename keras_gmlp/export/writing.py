@@ -17,7 +17,6 @@ import numpy as np
 from keras_gmlp.inference.opening import open_keras
 from keras_gmlp.models.folding import to_dense
 from keras_gmlp.models.saved import load_model
-from keras_gmlp.models.structure import sublayers
 from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.utils.card import write_card, write_text_card
 from keras_gmlp.utils.environment import is_installed, run_on
@@ -129,7 +128,8 @@ def choose_formats(model, formats, options, report=lambda text: None):
     labels = options.labels or ()
     if labels and len(labels) != model.output_shape[-1]:
         raise ValueError(f"Received {len(labels)} labels for {model.output_shape[-1]} classes.")
-    mixed = [layer.name for layer in sublayers(model) if layer.dtype_policy.name != "float32"]
+    inner = model._flatten_layers(include_self=False)
+    mixed = [layer.name for layer in inner if layer.dtype_policy.name != "float32"]
     if mixed:
         raise ValueError(f"{mixed[0]} is not in float32; use models.in_float32(model).")
     return list(formats)

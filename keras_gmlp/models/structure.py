@@ -98,19 +98,6 @@ def require_logits(model):
         )
 
 
-def sublayers(layer):
-    """Returns the layers inside a layer or a model, at every depth, each once."""
-    found, holders = {}, [layer]
-    while holders:
-        for value in vars(holders.pop()).values():
-            parts = value if isinstance(value, list | tuple) else [value]
-            parts = value.values() if isinstance(value, dict) else parts
-            new = [p for p in parts if isinstance(p, keras.Layer) and id(p) not in found]
-            found |= {id(part): part for part in new}
-            holders += new
-    return list(found.values())
-
-
 def longest_text(model):
     """Returns the largest number of tokens that a model takes; `None` for any number."""
     limits = [layer.max_tokens for layer in model.layers if getattr(layer, "max_tokens", None)]

@@ -7,7 +7,6 @@ from check_layer import to_numpy
 from random_models import random_model
 
 from keras_gmlp.models.precision import in_float32
-from keras_gmlp.models.structure import sublayers
 
 
 @pytest.mark.parametrize(
@@ -39,5 +38,5 @@ def test_inner_wrapped_and_pinned_layers_in_a_model_compiled_for_evaluation():
     scale = keras.layers.TimeDistributed(keras.layers.Dense(1, dtype="mixed_bfloat16"))
     outputs = keras.layers.Flatten(dtype="float32")(scale(keras.ops.expand_dims(inner(image), -1)))
     plain = in_float32(keras.Model(image, outputs))
-    assert {layer.dtype_policy.name for layer in sublayers(plain)} == {"float32"}
+    assert {layer.dtype_policy.name for layer in plain._flatten_layers()} == {"float32"}
     assert plain.evaluate(np.zeros((2, 16, 16, 3)), np.zeros(2), verbose=0)[0] > 0
