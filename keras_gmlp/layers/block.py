@@ -51,10 +51,9 @@ class TokenLayer(ConfiguredLayer):
         # Not a class attribute: TensorFlow would not store an equal value, which a config needs.
         tokens, limit = input_shape[1], getattr(self, "max_tokens", None)
         if limit is None and None in input_shape[1:]:
-            advice = " Or set max_tokens." if hasattr(self, "max_tokens") else ""
             raise ValueError(
-                f"{type(self).__name__} has weights for each token, so their number must be fixed: "
-                f"expected shape (batch, tokens, dim); received {tuple(input_shape)}.{advice}"
+                f"{type(self).__name__} has weights for each token, so their number must be fixed, "
+                f"or limited by max_tokens; received shape {tuple(input_shape)}."
             )
         if None not in (tokens, limit) and tokens > limit:
             raise ValueError(
@@ -252,9 +251,7 @@ class ResidualBlock(Block):
         """Builds the layers of `mix_tokens`; a mixer without weights has none."""
 
     def mix_tokens(self, x, mask=None):
-        raise NotImplementedError(
-            f"{type(self).__name__} does not define mix_tokens(x, mask=None)."
-        )
+        raise NotImplementedError
 
     def mix_channels(self, x):
         return self.shrink(self.expand(x))

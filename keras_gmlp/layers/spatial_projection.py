@@ -53,8 +53,6 @@ class SpatialProjection(TokenLayer):
         self, heads=1, toeplitz=False, grid=None, max_tokens=None, bias_initializer="ones", **kwargs
     ):
         super().__init__(**kwargs)
-        if grid is not None and not toeplitz:
-            raise ValueError(f"grid requires toeplitz=True; received grid={tuple(grid)}.")
         self.heads, self.toeplitz, self.max_tokens = heads, toeplitz, max_tokens
         self.grid = None if grid is None else tuple(grid)
         self.bias_initializer = keras.initializers.get(bias_initializer)

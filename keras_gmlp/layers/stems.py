@@ -7,7 +7,6 @@ import keras
 from keras import layers, ops
 
 from keras_gmlp.layers.block import ConfiguredLayer
-from keras_gmlp.utils.errors import is_whole
 
 
 class Stem(ConfiguredLayer):
@@ -23,17 +22,11 @@ class Stem(ConfiguredLayer):
 
     def compute_output_shape(self, input_shape):
         """Returns the shape of the tokens; raises a `ValueError` if patches do not fit."""
-        name, size = type(self).__name__, self.patch_size
-        if len(input_shape) != 4 or None in input_shape[1:]:
+        size, (_, height, width, _) = self.patch_size, input_shape
+        if None in (height, width) or height % size or width % size:
             raise ValueError(
-                f"{name} expects images of a fixed size, shape (batch, height, width, channels); "
-                f"received {tuple(input_shape)}. Give the model an input_shape such as (32, 32, 3)."
-            )
-        height, width = input_shape[1:3]
-        if height % size or width % size:
-            raise ValueError(
-                f"{name} cannot cut {height}x{width} pixels into patches of {size}x{size}: "
-                f"expected sides that are multiples of {size}, or another patch_size."
+                f"{type(self).__name__} expects images whose sides are multiples of {size}, its "
+                f"patch_size; received shape {tuple(input_shape)}."
             )
         return input_shape[0], height // size * (width // size), self.dim
 
@@ -162,8 +155,7 @@ class ResidualStem(Stem):
     Output shape: `(batch, height // patch_size * width // patch_size, dim)`.
 
     Raises:
-        ValueError: If the patch size is not a power of two from 4 on, a number is out of its range,
-            or as for `PatchEmbedding`.
+        ValueError: If the patch size is not a power of two from 4 on, or as for `PatchEmbedding`.
 
     Example:
         >>> ResidualStem(128, patch_size=4)(keras.ops.ones((2, 32, 32, 3))).shape
@@ -176,8 +168,6 @@ class ResidualStem(Stem):
     def __init__(self, dim, patch_size, channels=64, depth=2, **kwargs):
         super().__init__(**kwargs)
         halvings = _count_halvings(self, patch_size, smallest=4)
-        if not is_whole(depth, 0):
-            raise ValueError(f"depth must be a whole number from 0 on; received {depth!r}.")
         self.dim, self.patch_size = dim, patch_size
         self.channels, self.depth = channels, depth
         # One of stride 2 and `depth` that keep the size for each halving but the last.

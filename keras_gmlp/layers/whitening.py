@@ -19,7 +19,7 @@ class WhiteningConvolution(ConfiguredLayer):
 
     Args:
         patch_size: Side of a patch in pixels. Patches overlap: their stride is 1, without padding.
-        epsilon: Added to each eigenvalue, so that directions of noise are not enlarged to
+        epsilon: Added to each eigenvalue, above 0, so that directions of noise are not enlarged to
             variance 1.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
@@ -56,9 +56,6 @@ class WhiteningConvolution(ConfiguredLayer):
 
         Args:
             batches: Iterable of arrays `(batch, height, width, channels)`, as `call` takes them.
-
-        Raises:
-            ValueError: If `epsilon` is 0 and the pixels of a patch are linearly dependent.
         """
         count, total, products = 0, 0.0, 0.0
         for batch in batches:
@@ -92,11 +89,6 @@ def whitening_filters(covariance, epsilon=0.0):
     """Returns the filters that whiten vectors, one in each column, those of most variance first."""
     values, vectors = np.linalg.eigh(covariance)
     values, vectors = values[::-1] + epsilon, vectors[:, ::-1]
-    if not values[-1] > 0:
-        raise ValueError(
-            "the pixels of a patch are linearly dependent, so that no filter gives them variance "
-            f"1; received epsilon={epsilon}. Choose one above 0, such as 5e-4."
-        )
     # The sign of an eigenvector is arbitrary: its largest entry becomes positive.
     largest = np.take_along_axis(vectors, np.abs(vectors).argmax(axis=0)[None], axis=0)
     return vectors * np.sign(largest) / np.sqrt(values)

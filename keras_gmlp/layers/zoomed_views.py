@@ -1,5 +1,7 @@
 """Several views of an image for a network that takes small ones, and the mean of what it finds."""
 
+import itertools
+
 import keras
 from keras import ops
 
@@ -86,9 +88,8 @@ def view_size(height, width, zoom):
 
 def check_zooms(zooms):
     """Returns zooms as a tuple, or raises a `ValueError` if they are not shares from 1 down."""
-    shares = tuple(zooms) if isinstance(zooms, list | tuple) else ()
-    numbers = all(isinstance(z, int | float) and 0 < z <= 1 for z in shares)
-    if not (shares and numbers and shares[0] == 1 and sorted(set(shares))[::-1] == list(shares)):
+    shares = tuple(zooms)
+    if shares[:1] != (1,) or not all(a > b > 0 for a, b in itertools.pairwise(shares)):
         raise ValueError(
             "zooms must be shares of the sides from 1 down, each once, such as (1, 0.75, 0.5); "
             f"received {zooms!r}."

@@ -47,8 +47,7 @@ def ConvNet(
         a top it is not compiled.
 
     Raises:
-        ValueError: If the image is too small for the groups, or Keras is set to
-            `"channels_first"`.
+        ValueError: If Keras is set to `"channels_first"`.
 
     Example:
         >>> ConvNet().output_shape
@@ -56,12 +55,6 @@ def ConvNet(
 
     Reference: "94% on CIFAR-10 in 3.29 Seconds on a Single GPU", https://arxiv.org/abs/2404.00498.
     """
-    smallest = 2 ** len(widths) + 1
-    if min(input_shape[:2]) < smallest:
-        raise ValueError(
-            f"{len(widths)} groups require images of at least {smallest} x {smallest} pixels; "
-            f"received input_shape={tuple(input_shape)}."
-        )
     inputs, x = pixels(input_shape, mean, std)
     # bfloat16 has too few digits: the filters of least variance enlarge differences of pixels.
     x = WhiteningConvolution(2, dtype="float32", name="stem")(x)

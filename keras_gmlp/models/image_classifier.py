@@ -111,8 +111,6 @@ def image_classifier(
     """
     require_one_of("stem", stem, STEMS)
     require_one_of("pooling", pooling, (None, "avg", "mean", "max", "attention"))
-    if depth < 1:
-        raise ValueError(f"depth must be at least 1; received {depth}.")
     if distillation_token and not class_token:
         raise ValueError("distillation_token requires class_token=True.")
     further = dict(stem_arguments or {})

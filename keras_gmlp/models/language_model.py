@@ -14,7 +14,7 @@ from keras_gmlp.layers import (
 from keras_gmlp.layers.block import copy_initializer
 from keras_gmlp.layers.embedding import WordEmbedding
 from keras_gmlp.models.common import compiled, head
-from keras_gmlp.models.structure import longest_text, token_axes
+from keras_gmlp.models.structure import token_axes
 from keras_gmlp.objectives.losses import MaskedCrossEntropy
 from keras_gmlp.objectives.metrics import Perplexity
 
@@ -195,14 +195,7 @@ def adapt(model, max_length=None, dropout=None, dtype=None):
 
     Returns:
         A new `keras.Model`, not compiled, with the same weights.
-
-    Raises:
-        ValueError: If `max_length` is less than the present maximum.
     """
-
-    present = longest_text(model)
-    if max_length is not None and present and max_length < present:
-        raise ValueError(f"max_length must be at least {present}; received {max_length}.")
 
     def clone(layer):
         config = layer.get_config()

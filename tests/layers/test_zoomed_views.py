@@ -40,10 +40,9 @@ def test_views_of_each_image_are_averaged():
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("zooms", [(0.5, 1), 2])
-def test_wrong_zooms(zooms):
-    with pytest.raises(ValueError, match=r"zooms must be shares .* from 1 down.*received"):
-        ZoomedViews(zooms)
+def test_wrong_zooms():
+    with pytest.raises(ValueError, match="from 1 down"):
+        ZoomedViews((0.5, 1))
 
 
 @pytest.mark.once

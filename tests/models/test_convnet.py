@@ -96,8 +96,3 @@ def test_first_layer_and_logits_are_float32_under_mixed_precision():
     assert keras.backend.standardize_dtype(model(pixels(4, 10, 9, 3)).dtype) == "float32"
     assert model.get_layer("stem").compute_dtype == "float32"
     assert model.get_layer("block_0_convolution").compute_dtype == "bfloat16"
-
-
-def test_images_that_are_too_small():
-    with pytest.raises(ValueError, match="5 x 5"):
-        ConvNet(**{**SMALL, "input_shape": (32, 4, 3)})

@@ -150,10 +150,8 @@ def test_rates_reach_every_block_and_stochastic_depth_grows_linearly():
 
 REFUSALS = [
     ("gmlp", {"zooms": (1, 0.5), "class_token": True}, "zooms"),
-    ("eamlp", {"num_heads": 3}, "num_heads"),
     ("vit", {"class_token": False, "distillation_token": True}, "class_token"),
     ("vit", {"stem": "t2t"}, "t2t"),
-    ("vit", {"stem": "residual", "stem_arguments": {"depth": -1}}, "depth"),
 ]
 
 
