@@ -17,7 +17,7 @@ from benchmarks.harness import make_parser, show_table
 
 
 def measure_size(source, data, images=-1):
-    """Returns the accuracies of a `weights.Pretrained` on test images, by the kind of model."""
+    """Returns the accuracies of a `Pretrained` on test images, by the kind of model."""
     import keras
 
     from keras_gmlp.layers import PatchEmbedding
@@ -62,10 +62,10 @@ def main(arguments=None):
     add("--sizes", type=int, nargs="+", required=True, metavar="PIXELS", help="sides of the images")
     add("--images", type=int, default=-1, help="test images; default: all")
     options = parser.parse_args(arguments)
-    from keras_gmlp import weights
     from keras_gmlp.data.run_folder import Run
+    from keras_gmlp.weights.pretrained import load
 
-    source, run = weights.load(options.run), Run(options.run)
+    source, run = load(options.run), Run(options.run)
     own, _, channels = source.model.input_shape[1:]
     fit, rows = source.preparation.get("fit", "crop"), []
     for size in dict.fromkeys([own, *options.sizes]):

@@ -78,8 +78,8 @@ class Peer:
 
 def read_own_features(weights, folder):
     """Returns what `Peer.read_features` does, of weights as apps/train.py uses them."""
-    from keras_gmlp.runs import RunSettings, prepare
-    from keras_gmlp.runs.settings import choose_start
+    from keras_gmlp.runs.prepare import prepare
+    from keras_gmlp.runs.settings import RunSettings, choose_start
     from keras_gmlp.tasks import linear_head
 
     weights, set_model = choose_start(folder, weights, None, {})

@@ -18,22 +18,14 @@ import importlib
 
 # Names load on first use: the tokenizer imports no Keras.
 _MODULES = {
-    "data.text": [
-        "Corpus",
-        "MaskedBatches",
-        "PreparedCorpus",
-        "TextData",
-        "Tokenizer",
-        "hold_out",
-        "load_text",
-        "prepare_corpus",
-        "validation_set",
-    ],
+    "data.text.corpus": ["prepare_corpus"],
+    "data.text.labelled_texts": ["load_text"],
+    "data.text.masking": ["MaskedBatches"],
+    "data.text.tokenizer": ["Tokenizer"],
     "models.language_model": [
         "adapt",
         "language_model",
         "text_classifier",
-        "text_features",
     ],
     "models.language_families": ["BERT", "aMLP", "gMLP"],
     "models.presets": ["build"],

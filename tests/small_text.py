@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from keras_gmlp.data.text import Tokenizer
+from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.models.language_families import aMLP, gMLP
 from keras_gmlp.models.language_model import text_classifier
 from keras_gmlp.utils.card import write_text_card

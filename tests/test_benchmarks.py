@@ -15,9 +15,9 @@ from benchmarks import (
     time_to_accuracy,
     training,
 )
-from keras_gmlp import weights
 from keras_gmlp.data import load
-from keras_gmlp.data.text import TextData, TextSplit
+from keras_gmlp.data.text.labelled_texts import TextData, TextSplit
+from keras_gmlp.weights import pretrained
 
 pytestmark = pytest.mark.once
 ONE = ["--rounds", "1", "--here"]
@@ -68,7 +68,7 @@ def test_own_images(tmp_path, capsys, monkeypatch):
 
 
 def test_image_sizes(tmp_path):
-    source = weights.load(write_start(tmp_path / "start.keras"))
+    source = pretrained.load(write_start(tmp_path / "start.keras"))
     found = image_sizes.measure_size(source, load("digits", (16, 16), channels=3), 20)
     assert set(found) == {f"{kind}, %" for kind in ("patch", "window", "resampled", "fresh")}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from keras_gmlp.comparison import read_plan
+from keras_gmlp.comparison.plan import read_plan
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"

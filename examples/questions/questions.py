@@ -24,7 +24,6 @@ from keras_gmlp.layers.block import ConfiguredLayer, make_dense, mask_scores
 from keras_gmlp.layers.embedding import count_ends
 from keras_gmlp.models.language_model import encoder
 from keras_gmlp.tasks import TextTask
-from keras_gmlp.training import Recipe
 
 LONGEST = 30  # tokens in an answer, at most
 BEST = 20  # first tokens and last tokens of a window that are combined
@@ -308,7 +307,7 @@ def train(options):
         read_questions(options.test or options.data, "validation"),
         opened.tokenizer,
     )
-    recipe = Recipe(
+    recipe = keras_gmlp.Recipe(
         epochs=options.epochs,
         batch_size=options.batch_size,
         learning_rate=options.learning_rate,

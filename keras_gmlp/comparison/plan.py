@@ -111,25 +111,7 @@ class PlannedRun:
 
 
 class Plan:
-    """Runs that are compared, each in a folder of its own, so that a plan that stopped resumes.
-
-    `work` trains those that are not complete. Killing this process ends its runs.
-
-    Args:
-        settings: A list of `RunSettings`, as `plan_images`, `plan_texts` and `read_plan` return it.
-        jobs: Number of runs at the same time; they share the cores.
-        backend: Keras backend of the runs; `None` for that of this process.
-
-    Raises:
-        ValueError: If the settings cannot work, two runs have one folder, or `jobs` exceeds the
-            cores.
-
-    Example:
-        shared = RunSettings(data="cifar10")
-        plan = Plan(plan_images(["gmlp_n4_32", "vit_n4_32"], shared, "runs/both"))
-        plan.work()
-        write_report(plan.runs, "runs/both-report")
-    """
+    """Runs that are compared, each in a folder of its own, so that a plan that stopped resumes."""
 
     def __init__(self, settings, jobs=1, backend=None):
         self.runs = [PlannedRun(each) for each in settings]
@@ -182,18 +164,7 @@ class Plan:
 
 
 def read_plan(path):
-    """Returns the settings of the runs in a JSON file, the most wanted first.
-
-    Args:
-        path: Path of a list of objects, each with the options of train.py by name, as `RunSettings`
-            takes them: `[{"model": "gmlp_n4_32", "data": "cifar10", "out": "runs/a"}]`.
-
-    Returns:
-        A list of `RunSettings`.
-
-    Raises:
-        ValueError: If the file is damaged or no such list, or settings cannot work. One line.
-    """
+    """Returns a list of `RunSettings`, those of the runs in a JSON file."""
     entries = parse_json(Path(path).read_bytes(), path)
     are_runs = isinstance(entries, list) and all(isinstance(entry, dict) for entry in entries)
     if not are_runs or not entries:
@@ -209,18 +180,7 @@ def read_plan(path):
 
 
 def plan_images(presets, shared, directory, seeds=(0,), fractions=(1.0,)):
-    """Plans a run for each combination of preset, seed and share of the training images.
-
-    Args:
-        presets: Keys of `keras_gmlp.PRESETS`.
-        shared: `RunSettings` of all runs. Preset, seed, fraction and folder are replaced in each.
-        directory: Folder that holds the folders of the runs.
-        seeds: Seeds of weights, order and augmentation.
-        fractions: Shares of the training images, in (0, 1].
-
-    Returns:
-        A list of `RunSettings`, the first seed and the whole training set first.
-    """
+    """Plans a run for each preset, seed and share of the training images, the whole set first."""
     presets, seeds, fractions = map(dict.fromkeys, (presets, seeds, fractions))
     planned = []
     for seed, share, preset in itertools.product(seeds, sorted(fractions, reverse=True), presets):
@@ -231,19 +191,7 @@ def plan_images(presets, shared, directory, seeds=(0,), fractions=(1.0,)):
 
 
 def plan_texts(presets, shared, tasks, directory, seeds=(0,)):
-    """Plans language models, each pre-trained once, with the first seed, and fine-tuned on tasks.
-
-    Args:
-        presets: Keys of `keras_gmlp.text.PRESETS`.
-        shared: `RunSettings` of the pre-trainings; its precision and folder of TensorFlow Datasets
-            are also those of the fine-tunings.
-        tasks: Labelled texts, as in `RunSettings`.
-        directory: Folder that holds the folders of the runs.
-        seeds: Seeds of the fine-tunings.
-
-    Returns:
-        A list of `RunSettings`, the pre-trainings first.
-    """
+    """Plans language models, each pre-trained with the first seed, and fine-tuned on tasks."""
     presets, tasks, seeds = map(list, map(dict.fromkeys, (presets, tasks, seeds)))
     place = {preset: str(Path(directory) / preset) for preset in presets}
     models = [

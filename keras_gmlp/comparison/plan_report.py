@@ -210,17 +210,7 @@ def _list_series(lines, key, column, unit):
 
 
 def write_report(runs, directory, command="", costs=None):
-    """Writes results.csv, results.md and the charts of a plan's runs.
-
-    Args:
-        runs: `runs` of a `Plan`.
-        directory: Folder of the files.
-        command: What the table says that it was made by.
-        costs: For each preset a dict with `flops` and `latency_ms`; `None` for none.
-
-    Returns:
-        `(rows, paths)`: the rows of results.csv, dicts, and the paths of all files.
-    """
+    """Writes the tables and the charts of a plan's runs; returns the rows and the paths."""
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     rows = {run: to_row(run, costs) for run in runs}

@@ -8,12 +8,11 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "batches.augmentation": ["Augmentation"],
         "batches.host": ["evaluation_batches", "training_batches"],
-        "batches.order": ["Position"],
         "datasets": ["load"],
-        "images.image_data": ["ImageData", "take_fraction"],
+        "images.image_data": ["ImageData"],
         "images.packed": ["pack"],
         "images.samples": ["Samples"],
         "own_arrays": ["from_arrays"],
-        "validation": ["hold_out", "make_folds"],
+        "validation": ["hold_out"],
     },
 )

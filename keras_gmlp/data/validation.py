@@ -93,29 +93,7 @@ def find_held_out(data, share, groups=None, seed=0):
 
 
 def make_folds(data, count=5, groups=None, seed=0):
-    """Divides the training images into folds, for cross-validation.
-
-    Args:
-        data: An `ImageData`. Its test images are in no fold.
-        count: Number of folds, from 2 to the images, or groups, of the smallest class.
-        groups: As for `hold_out`. A group stays in one fold.
-        seed: Seed of the division.
-
-    Returns:
-        A list of `ImageData`. The test images of each are one fold, and its training images the
-        other folds; each class has its share of every fold.
-
-    Raises:
-        ValueError: If `count` is out of range, images have several labels, or for groups as in
-            `hold_out`. One line.
-        ImportError: If scikit-learn is not installed.
-
-    Example:
-        >>> import keras_gmlp
-        >>> folds = make_folds(keras_gmlp.data.load("digits"), count=5)
-        >>> len(folds[0].train), len(folds[0].test)
-        (1149, 288)
-    """
+    """Divides the training images into folds, a list of `ImageData` that test one fold each."""
     check_folds(count)
     refuse_several(data.name, data.label_sets)
     require("sklearn", "Cross-validation", "demo")

@@ -6,14 +6,7 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "scoring": [
-            "LabelPredictions",
-            "Predictions",
-            "calibration_error",
-            "evaluate",
-            "write_report",
-        ],
         "calibration": ["calibrate_run"],
-        "labelled": ["LabelledImages"],
+        "scoring": ["evaluate"],
     },
 )

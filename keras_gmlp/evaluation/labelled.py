@@ -14,28 +14,9 @@ BATCH = 64  # images that are in memory at a time
 
 
 class LabelledImages:
-    """Labelled images, which each classifier reads in its own size.
+    """Labelled images, which each classifier reads in its own size; see `evaluate`."""
 
-    Args:
-        name: A folder of class folders, a table, or a data set by name; see `data.load`.
-        split: `"test"`, `"train"`, `"validation"`, or `"all"` for all of these.
-        groups: Regular expression that divided the images of a folder; see `data.load`.
-        parts: How a run divided the training images, arguments of `divide_training`; `None` or
-            empty for all of them. The test images stay those of the data.
-        roles: The split of each image, as a run recorded it; see `data.load`.
-
-    Attributes:
-        name, split: The arguments.
-        labels: Class names.
-        label_rows: A row of 0 and 1 for each set of labels, `(sets, classes)`, if images have
-            several labels; the batches then have the index of a set. `None` for one label each.
-        names: File of each image, or its place in its split, such as `"test/17"`.
-        total: Number of images in all splits.
-
-    Raises:
-        ValueError: If the data do not exist or have no images or classes. One line.
-    """
-
+    # `parts` are arguments of `divide_training`, `roles` the splits that a run recorded.
     def __init__(self, name, split="test", groups=None, parts=None, roles=None):
         require_one_of("split", split, SPLITS)
         self.name, self.split = canonical_name(name), split
@@ -56,12 +37,7 @@ class LabelledImages:
         return len(self.names)
 
     def batches(self, classifier):
-        """Yields uint8 images as a `Classifier` takes them, and their indices, in order.
-
-        Raises:
-            ValueError: If an image cannot be read, or the card of the model asks for a crop or an
-                interpolation and the data are not image files. One line.
-        """
+        """Yields uint8 images as a `Classifier` takes them, and their indices, in order."""
         shape, preparation = classifier.image_shape, classifier.preparation
         if self._pairs:
             splits = [from_files(self._pairs, shape, **preparation)]

@@ -6,9 +6,7 @@ import numpy as np
 
 from keras_gmlp.data.text.labelled_texts import TextSource
 from keras_gmlp.evaluation.labelled import LabelledImages
-from keras_gmlp.tasks.label_scores import LabelPredictions  # noqa: F401 (a name of this package)
 from keras_gmlp.tasks.registry import find_task
-from keras_gmlp.tasks.scores import Predictions, calibration_error  # noqa: F401 (as well)
 from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.files import write_json
 from keras_gmlp.utils.tables import write_table
@@ -24,21 +22,24 @@ def evaluate(models, data, split=None, limit=None):
 
     Args:
         models: A list of `Classifier`, or of `TextModel` of one task.
-        data: For images, `evaluation.LabelledImages`, which name the split. For classifiers of
-            texts, labelled texts as `load_text` takes them; for language models, a text file; or a
-            `data.text.labelled_texts.TextSource`, which says how they are divided.
-        split: `"test"`, `"train"`, `"validation"` or `"all"` of labelled texts. Defaults to their
-            test texts, or all if none are marked.
+        data: For images, a folder, a table or a set by name, as `data.load` takes it; for
+            classifiers of texts, labelled texts as `load_text` takes them; for language models, a
+            text file.
+        split: `"test"`, `"train"`, `"validation"` or `"all"` of labelled samples. Defaults to the
+            test samples, of texts to all if none are marked.
         limit: Number of texts or windows of text, drawn with a fixed seed. Defaults to all.
 
     Returns:
-        A dict that JSON can hold, and the predictions of the first model: `Predictions` or
-        `LabelPredictions`, `None` of a language model. The dict has `data`, `split` and `task`;
-        of classifiers `unknown_classes` of the data, which were left out, and `missing_classes` of
-        the first model, which have no samples; of images also `images`, their number with those
-        that were left out; and `models`, a dict for each model: `model`, its path, what
-        `Predictions.score` returns and `agreement`, the share of samples for which it says what the
-        first model says.
+        A dict that JSON can hold, and the predictions of the first model, `None` of a language
+        model. The dict has `data`, `split` and `task`; of classifiers `unknown_classes` of the
+        data, which were left out, and `missing_classes` of the first model, which have no samples;
+        of images also `images`, their number with those that were left out; and `models`, a dict
+        for each model: `model`, its path, `agreement`, the share of samples for which it says what
+        the first model says, and its scores. Shares are in [0, 1]. Those of one label each are
+        `accuracy`, `top5_accuracy` with more than five classes, `balanced_accuracy` (mean recall of
+        the classes), `calibration_error` (Guo et al., 2017), `log_likelihood` (mean, in nats),
+        `rejected` (what a calibrated model takes for none of its classes; the other scores count
+        it), `classes` and `confusion`, the pairs of classes that occur.
 
     Raises:
         ValueError: If no class is known to all models, the models have several tasks or only some
@@ -51,7 +52,9 @@ def evaluate(models, data, split=None, limit=None):
         own = find_task(model.task)
         if own is not task:
             raise ValueError(f"{printable(model.path)} is {own.kind}; expected {task.kind}.")
-    if not isinstance(data, LabelledImages | TextSource):
+    if task.domain == "images" and not isinstance(data, LabelledImages):
+        data, split = LabelledImages(data, split or "test"), None
+    elif not isinstance(data, LabelledImages | TextSource):
         data = TextSource(data)
     samples, entries = task.load_samples(models, data, split, limit)
     results = [task.score(model, samples) for model in models]
@@ -69,17 +72,7 @@ def evaluate(models, data, split=None, limit=None):
 
 
 def write_report(directory, report, result):
-    """Writes report.json and, of a classifier, predictions.csv and pictures into a folder.
-
-    The table has the columns path or text, label, prediction, probability and correct (1 or 0); of
-    a calibrated model `known` as well, 0 for a sample that it rejects. That of any number of labels
-    has path, labels, predictions, correct and the probability of each label. The pictures are
-    reliability.png, of one label each confusion.png, and of images errors.png.
-
-    Args:
-        directory: The folder, created if necessary. Each file is complete or absent.
-        report, result: What `evaluate` returns.
-    """
+    """Writes report.json and, of a classifier, predictions.csv and pictures into a folder."""
     directory = Path(directory)
     write_json(directory / "report.json", report)
     if result is None:

@@ -7,6 +7,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "writing": ["FORMATS", "export"],
-        "verify": ["check_export", "export_run"],
+        "verify": ["export_run"],
     },
 )

@@ -37,9 +37,13 @@ def export_run(directory, formats=None, data=None, report=lambda text: None, *, 
         folded: Whether to export `fold(model)` of a ResMLP.
 
     Returns:
-        A dict by format of what `check_export` returns, and under `"keras"` the accuracy of an
-        image model. It is also written to metrics.json under `"exports"`; the entries of files that
-        were replaced without a check are removed.
+        A dict by format, and under `"keras"` the accuracy of an image model. Of each file it has
+        `max_logit_difference`, or `max_probability_difference` of a file that computes
+        probabilities; `top1_agreement` and `accuracy` (shares of the samples), or of several labels
+        `mean_average_precision`; `megabytes`, and `latency_ms`: one sample on one thread, median,
+        in processor time; none of a SavedModel, which uses all cores. It is also written to
+        metrics.json under `"exports"`; the entries of files that were replaced without a check are
+        removed.
 
     Raises:
         ValueError: If the folder has no model, the model is damaged or does not fold, a format is
@@ -140,23 +144,7 @@ def _run(model, samples, size=250):
 
 
 def check_export(path, images, expected, labels=None):
-    """Compares an exported file with the model.
-
-    Args:
-        path: Path of the file, or of the folder of a SavedModel.
-        images: uint8 images `(samples, height, width, channels)`; of a text model, its inputs by
-            name, a dict of arrays.
-        expected: Logits of the model for the images, `(samples, classes)`, or for the texts.
-        labels: Class indices of the images, `(samples,)`, or rows of 0 and 1 `(samples, classes)`;
-            `None` of texts without classes.
-
-    Returns:
-        A dict: `max_logit_difference`, or `max_probability_difference` for a file that computes
-        probabilities; `top1_agreement` and `accuracy` (shares of the samples in [0, 1]), or for
-        rows `mean_average_precision`; `megabytes`, and `latency_ms` (one image on one thread,
-        median, in processor time). A SavedModel has no latency: TensorFlow uses all cores, and
-        their number is fixed once it runs.
-    """
+    """Compares an exported file with the model's logits, and measures its size and latency."""
     path, is_text = Path(path), isinstance(images, dict)
     model = load(path, threads=1)
     logits, used = _run(model, images), ...

@@ -8,6 +8,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "check": ["check_folder"],
         "label_errors": ["find_label_errors"],
-        "near_duplicates": ["find_equal_pixels", "find_near_duplicates"],
+        "near_duplicates": ["find_near_duplicates"],
     },
 )

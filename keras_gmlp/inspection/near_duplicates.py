@@ -21,15 +21,7 @@ CUTS = ((0, 0), (0, 0.05), (0.05, 0), (0.025, 0.025), (0, 0.025), (0.025, 0))
 
 
 def find_equal_pixels(paths, thumbnails):
-    """Groups pictures whose pixels are the same, in files of any format.
-
-    Args:
-        paths: Paths of readable image files.
-        thumbnails: Their thumbnails, a uint8 array; only files with the same one are compared.
-
-    Returns:
-        A list of lists of indices, in increasing order, each of two or more pictures.
-    """
+    """Returns groups of pictures with equal thumbnails and equal pixels, lists of indices."""
     alike = collections.defaultdict(list)
     for index, thumbnail in enumerate(thumbnails):
         alike[thumbnail.tobytes()].append(index)

@@ -8,14 +8,7 @@ from keras_gmlp.layers.block import ConfiguredLayer, TokenLayer, make_dense, mas
 
 @keras.saving.register_keras_serializable("keras_gmlp")
 class TextMean(ConfiguredLayer):
-    """Averages the tokens of each text, without its padding.
-
-    Call arguments:
-        inputs: Tokens, `(batch, tokens, dim)`.
-        token_ids: Integers, `(batch, tokens)`; 0 is padding.
-
-    Output shape: `(batch, dim)`.
-    """
+    """Averages the tokens of each text, without its padding, `(batch, dim)`."""
 
     def call(self, inputs, token_ids):
         used = ops.cast(ops.not_equal(token_ids, 0), inputs.dtype)[:, :, None]
@@ -30,28 +23,7 @@ class TextMean(ConfiguredLayer):
 
 @keras.saving.register_keras_serializable("keras_gmlp")
 class MaskedLMHead(ConfiguredLayer):
-    """Computes what the token embedding compares with each word, only at the masked positions.
-
-    Takes the tokens at the positions, then a dense layer, GELU and layer normalization. The logits
-    follow from the transpose of the token embedding (`ReversibleEmbedding`) and `LogitBias`.
-
-    Args:
-        kernel_initializer: Initializer of the dense layer.
-        epsilon: Added to the variance in the normalization.
-
-    Call arguments:
-        inputs: Tokens, `(batch, tokens, dim)`.
-        mask_positions: Integers in [0, tokens), `(batch, masked)`.
-
-    Output shape: `(batch, masked, dim)`.
-
-    Example:
-        >>> head = MaskedLMHead()
-        >>> head(keras.ops.ones((2, 16, 64)), keras.ops.array([[1, 5], [2, 0]])).shape
-        (2, 2, 64)
-
-    Reference: "BERT", https://arxiv.org/abs/1810.04805, section 3.1.
-    """
+    """Computes what the token embedding compares with each word, only at the masked positions."""
 
     def __init__(self, kernel_initializer="glorot_uniform", epsilon=1e-6, **kwargs):
         super().__init__(**kwargs)
@@ -77,7 +49,7 @@ class MaskedLMHead(ConfiguredLayer):
 
 @keras.saving.register_keras_serializable("keras_gmlp")
 class LogitBias(ConfiguredLayer):
-    """Adds a learned bias to each logit. Input and output shape: `(..., words)`."""
+    """Adds a learned bias to each logit."""
 
     def build(self, input_shape):
         self.bias = self.add_weight((input_shape[-1],), "zeros", name="bias")

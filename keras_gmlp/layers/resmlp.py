@@ -118,23 +118,7 @@ class ResMLPBlock(ResidualBlock):
 
 @keras.saving.register_keras_serializable("keras_gmlp")
 class FoldedResMLPBlock(TokenLayer):
-    """A `ResMLPBlock` for inference: Affine and LayerScale are part of its linear layers.
-
-    The Affine and LayerScale around the channel MLP vanish into its kernels. The matrix over tokens
-    is the same for all channels, so it cannot hold a factor for each channel: one factor for each
-    channel and one summand for each token and channel remain, `x + scale * (W x) + shift`.
-
-    Args:
-        hidden_dim: Channels of the hidden layer of the MLP.
-
-    Input and output shape: `(batch, tokens, dim)`, `tokens` fixed.
-
-    Raises:
-        ValueError: If the number of tokens is not fixed, or if the call receives a mask: the
-            summand holds the offset of all tokens, which padding would change.
-
-    Reference: "ResMLP", https://arxiv.org/abs/2105.03404, section 2.
-    """
+    """A `ResMLPBlock` for inference: Affine and LayerScale are part of its linear layers."""
 
     token_axes: ClassVar[dict] = {"spatial/kernel": ("reads", "writes"), "shift": ("writes", None)}
 
@@ -160,5 +144,6 @@ class FoldedResMLPBlock(TokenLayer):
                 f"{self.name}: a folded ResMLP block takes no padding mask; use the ResMLPBlock "
                 "that it was folded from."
             )
+        # The matrix is the same for all channels, so it cannot hold their factors.
         x = inputs + self.scale * apply_over_tokens(self.spatial, inputs) + self.shift
         return x + self.shrink(self.expand(x))

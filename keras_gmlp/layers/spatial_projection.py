@@ -20,7 +20,7 @@ class SpatialProjection(TokenLayer):
     - a grid of rows y and columns x: `W[h, i, j] = w[h, y_i - y_j, x_i - x_j]`, with
       (2 rows - 1) (2 columns - 1) weights per head.
 
-    W is computed from w in each call. `keras_gmlp.models.to_dense` returns a model that holds W.
+    W is computed from w in each call; exports hold W.
 
     Args:
         heads: Groups of channels with their own matrix; they must divide the channels.

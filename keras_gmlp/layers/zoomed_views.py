@@ -12,7 +12,7 @@ from keras_gmlp.layers.block import ConfiguredLayer
 class ZoomedViews(ConfiguredLayer):
     """Cuts views around the centre of an image: the whole image, then larger and larger.
 
-    The views of an image follow one another in the batch; `AverageViews` joins them again. In
+    The views of an image follow one another in the batch. In
     training there is one view, the whole image, so that a step takes as long as without zooms.
 
     Args:
@@ -53,14 +53,7 @@ class ZoomedViews(ConfiguredLayer):
 
 @keras.saving.register_keras_serializable("keras_gmlp")
 class AverageViews(ConfiguredLayer):
-    """Averages the vectors of the views of each image; in training there is one view.
-
-    Args:
-        views: Number of views that `ZoomedViews` cuts from an image.
-
-    Input shape: `(batch * views, dim)`.
-    Output shape: `(batch, dim)`.
-    """
+    """Averages the vectors of the views of each image; in training there is one view."""
 
     def __init__(self, views, **kwargs):
         super().__init__(**kwargs)

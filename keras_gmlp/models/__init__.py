@@ -8,7 +8,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "convnet": ["ConvNet"],
         "image_families": ["EAMLP", "FeedForwardOnly", "MLPMixer", "ResMLP", "ViT", "aMLP", "gMLP"],
-        "folding": ["fold", "to_dense"],
+        "folding": ["fold"],
         "image_classifier": ["image_classifier"],
         "precision": ["in_float32"],
         "presets": ["PRESETS", "list_presets"],

@@ -31,8 +31,8 @@ def ConvNet(
 ):
     """Builds the network of airbench94: whitened 2x2 patches and groups of 3x3 convolutions.
 
-    The first layer has fixed filters that follow from the training images. `keras_gmlp.train` sets
-    them; before `model.fit`, call `keras_gmlp.training.adapt_layers`.
+    The first layer, `stem`, has fixed filters that follow from the training images.
+    `keras_gmlp.train` sets them; before `model.fit`, call its `adapt`.
 
     Args:
         widths: Channels of each group. A group halves the sides of the image.

@@ -3,7 +3,8 @@
 import keras
 from keras import layers, ops
 
-from keras_gmlp.layers import Affine, FoldedResMLPBlock, GMLPBlock, ResMLPBlock, SpatialProjection
+from keras_gmlp.layers import Affine, GMLPBlock, ResMLPBlock, SpatialProjection
+from keras_gmlp.layers.resmlp import FoldedResMLPBlock
 
 
 def fold(model):
@@ -58,26 +59,7 @@ def fold(model):
 def to_dense(model, length=None):
     """Returns a copy whose gates hold their matrices over tokens, so that no call computes them.
 
-    A gate with `toeplitz=True` computes its matrices from the weights of offsets. Exports, pictures
-    and quantization use the copy.
-
-    Args:
-        model: A built `keras.Model`.
-        length: For a language model or its kin: the number of tokens in each text, padding
-            included. The copy takes only this number, and its gates with one matrix become dense
-            layers. Defaults to the lengths that the model takes.
-
-    Returns:
-        A new `keras.Model`, not compiled, or the model itself if nothing changes.
-
-    Raises:
-        ValueError: If `length` is above the model's maximum.
-
-    Example:
-        >>> from keras_gmlp import text
-        >>> model = text.gMLP(1000, dim=64, depth=2, hidden_dim=128)
-        >>> to_dense(model, length=32).input["token_ids"].shape
-        (None, 32)
+    With a `length`, a language model takes only this number of tokens, padding included.
     """
     if length is None and not any(map(_is_toeplitz, model.layers)):
         return model

@@ -6,7 +6,6 @@ import keras
 from keras import layers
 
 from keras_gmlp.layers import (
-    AverageViews,
     ClassToken,
     ConvolutionalStem,
     PatchEmbedding,
@@ -14,6 +13,7 @@ from keras_gmlp.layers import (
     ResidualStem,
     ZoomedViews,
 )
+from keras_gmlp.layers.zoomed_views import AverageViews
 from keras_gmlp.models.common import classifier, head, pixels, pool_tokens
 from keras_gmlp.utils.errors import require_one_of
 

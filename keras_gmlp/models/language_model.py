@@ -4,15 +4,9 @@ import keras
 import numpy as np
 from keras import layers, ops
 
-from keras_gmlp.layers import (
-    LogitBias,
-    MaskedLMHead,
-    SegmentEmbedding,
-    TextMean,
-    TokenPositions,
-)
 from keras_gmlp.layers.block import copy_initializer
-from keras_gmlp.layers.embedding import WordEmbedding
+from keras_gmlp.layers.embedding import SegmentEmbedding, TokenPositions, WordEmbedding
+from keras_gmlp.layers.heads import LogitBias, MaskedLMHead, TextMean
 from keras_gmlp.models.common import compiled, head
 from keras_gmlp.models.structure import token_axes
 from keras_gmlp.objectives.losses import MaskedCrossEntropy
@@ -151,18 +145,7 @@ def text_classifier(model, classes, dropout=0.1, name=None):
 
 
 def text_features(model):
-    """Builds the model from token ids to the vector of a text: the mean of its encoded tokens.
-
-    Vectors of texts that share words or topics are similar: compare them by the cosine. The weights
-    are those of the model, not copies.
-
-    Args:
-        model: A language model, or a model that `text_classifier` returned.
-
-    Returns:
-        A `keras.Model` from `token_ids` `(batch, tokens)` to float32 vectors `(batch, dim)`.
-        Padding does not count.
-    """
+    """Builds the model from token ids to the vector of a text, the mean of its encoded tokens."""
     token_ids, x = encoder(model)
     vectors = TextMean(dtype="float32", name="text_mean")(x, token_ids)
     return keras.Model(token_ids, vectors, name=model.name)

@@ -71,7 +71,7 @@ def check(options):
 
 def compare(options):
     """Checks, trains and reports; returns the exit code."""
-    from keras_gmlp.comparison import Plan, read_plan
+    from keras_gmlp.comparison.plan import Plan, read_plan
 
     with cli.usage_errors():
         runs = read_plan(options.plan) if options.plan else list_runs(options)
@@ -99,7 +99,7 @@ def compare(options):
 
 def list_runs(options):
     """Returns the settings of the runs of presets; a `ValueError` names a wrong option."""
-    from keras_gmlp.comparison import plan_images, plan_texts
+    from keras_gmlp.comparison.plan import plan_images, plan_texts
     from keras_gmlp.data.datasets import check_path
 
     shared = read_settings(options)
@@ -119,7 +119,8 @@ def list_runs(options):
 
 def report(options, plan):
     """Writes table and charts, prints what is missing; returns the exit code."""
-    from keras_gmlp.comparison import costs, write_report
+    from keras_gmlp.comparison import costs
+    from keras_gmlp.comparison.plan_report import write_report
 
     runs = [run for run in plan.runs if not options.no_train or run.begun]
     complete = [run for run in runs if run.complete]

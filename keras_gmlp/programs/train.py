@@ -89,7 +89,7 @@ def check(options):
 
 def list_runs(options):
     """Returns the settings of each run: of the one, or of the run on each fold."""
-    from keras_gmlp.runs import fold_settings
+    from keras_gmlp.runs.folds import fold_settings
     from keras_gmlp.utils.sources import TRAINABLE, find_model
 
     settings = read_settings(options)

@@ -6,8 +6,7 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "folds": ["fold_settings", "write_folds"],
-        "prepare": ["PreparedRun", "prepare"],
+        "folds": ["fold_settings"],
         "settings": ["RunSettings"],
         "run": ["read_run", "train_run"],
     },

@@ -33,17 +33,12 @@ def finetune(
     Args:
         data: A folder with one folder of pictures for each class, a table or a packed set, as in
             `data.load`; or an `ImageData`.
-        weights: Weights to start from, as in `build`. Defaults to the included `gmlp_photo_64`.
+        weights, image_size, groups: As in `RunSettings`. The weights default to the included
+            `gmlp_photo_64`.
         directory: Folder of the run. Defaults to `runs/WEIGHTS-DATA`.
-        image_size: Side of the images in pixels, or `(height, width)`. Defaults to that of the
-            weights.
         validation: Share of the training pictures that chooses and is never trained on, in (0, 1).
             By default a fifth chooses, and the model then trains on all of them.
-        groups: Regular expression that finds the group of a picture in its path, such as a burst or
-            a patient; a group is not divided. See `data.load`.
-        export: Whether to write and check `model.tflite` as well.
-        restart: Whether to delete a run in the directory and start again.
-        verbose: As in `model.fit`; 0 prints nothing.
+        export, restart, verbose: As in `train_run`; 0 prints nothing.
         **changes: Settings of the recipe `"finetune"`, such as `flip=False` for letters or
             `learning_rate=1e-3`. `epochs` switches the choice off; `epochs=0` only fits the head.
 
@@ -57,9 +52,9 @@ def finetune(
             weights are not in this installation. One line.
 
     Example:
-        >>> import tempfile
+        >>> import dataclasses, tempfile
         >>> digits = keras_gmlp.data.load("digits", image_size=(32, 32), channels=3)
-        >>> few = keras_gmlp.data.take_fraction(digits, 0.1)
+        >>> few = dataclasses.replace(digits, train=digits.train.take(slice(144)))
         >>> place, start = tempfile.TemporaryDirectory(), "saved_models/gmlp_n4_32-cifar10"
         >>> settings = {"directory": place.name, "epochs": 0, "flip": False, "verbose": 0}
         >>> model, metrics = keras_gmlp.finetune(few, start, **settings)

@@ -32,15 +32,7 @@ def fold_settings(settings, count):
 
 
 def write_folds(directory, results):
-    """Writes `folds.json`: the number of folds, mean, standard deviation and each accuracy.
-
-    Args:
-        directory: Folder of the file.
-        results: Metrics of the run on each fold, dicts.
-
-    Returns:
-        The summary, a dict: `folds`, `accuracy_mean`, `accuracy_deviation`, `accuracies`.
-    """
+    """Writes and returns the mean, standard deviation and each accuracy of the folds."""
     from keras_gmlp.training.devices import is_main
 
     accuracies = [metrics["test_accuracy"] for metrics in results]

@@ -22,26 +22,15 @@ from keras_gmlp.weights import pretrained
 
 @dataclasses.dataclass(frozen=True)
 class PreparedRun:
-    """A run whose data are loaded and whose model is built.
+    """A run whose data are loaded and whose model is built."""
 
-    Attributes:
-        settings: `RunSettings`, with the preset of the weights.
-        recipe: `Recipe`.
-        data: The data set.
-        model: `keras.Model`.
-        origin: `preset` and `arguments` with which `keras_gmlp.build` or `keras_gmlp.text.build`
-            rebuilds the model, a dict; without those that are not known.
-        transfer: Report on the weights that were transferred, or `None`.
-        source: The trained model that the weights come from, or `None`.
-    """
-
-    settings: RunSettings
+    settings: RunSettings  # with the preset of the weights
     recipe: Recipe
     data: object
     model: keras.Model
-    origin: dict
-    transfer: object = None
-    source: pretrained.Pretrained | None = None
+    origin: dict  # `preset` and `arguments` of the `build` that rebuilds the model, if known
+    transfer: object = None  # the report on the weights that were transferred
+    source: pretrained.Pretrained | None = None  # the trained model that the weights come from
 
     @property
     def testable(self):
@@ -50,21 +39,7 @@ class PreparedRun:
 
 
 def prepare(settings, dataset=None):
-    """Loads the data and builds the model of a run.
-
-    The seed of the recipe draws the initial weights: Keras then seeds the generators of the whole
-    process (`keras.utils.set_random_seed`).
-
-    Args:
-        settings: `RunSettings`.
-        dataset: An `ImageData` in place of the one that the settings name; `None` to load that.
-
-    Returns:
-        A `PreparedRun`.
-
-    Raises:
-        ValueError: If the settings cannot work, or the data or the weights cannot be loaded.
-    """
+    """Loads the data and builds the model of a run; the seed also seeds the generators of Keras."""
     settings.check()
     if settings.kind != "data":
         recipe = settings.make_recipe()

@@ -53,7 +53,8 @@ def train_run(
         settings: `RunSettings`.
         export: Whether to write and check `model.tflite` of an image model as well.
         dataset: An `ImageData` in place of the images that the settings name.
-        introduce: Function that receives the `PreparedRun` before anything is trained.
+        introduce: Function that receives the data, the model and the recipe, attributes of one
+            object, before anything is trained.
         report: Function that receives lines of text on what is done.
         restart, verbose: As in `keras_gmlp.train`.
         **options: `tensorboard` and `callbacks` of `keras_gmlp.train`.

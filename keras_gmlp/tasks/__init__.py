@@ -13,7 +13,6 @@ TEXT_TASKS = {
 }
 SHARED = {
     "classifier": ["Classifier"],
-    "registry": ["find_task"],
     "task": ["Task"],
     "text_task": ["TextTask"],
 }

@@ -10,25 +10,15 @@ from keras_gmlp.tasks.scores import calibration_error, round_scores
 
 @dataclasses.dataclass(frozen=True)
 class LabelPredictions:
-    """Predictions of any number of labels for labelled images, in order.
+    """Predictions of any number of labels for labelled images, in order."""
 
-    Attributes:
-        names: File of each image, or its place in a data set.
-        labels: Names of the labels.
-        truth: Whether each label applies, `(images, labels)`.
-        probabilities: Probability of each label, `(images, labels)`.
-        thresholds: Least probability of a label that the model gives, `(labels,)`.
-        left_out: Further labels of the model, with which the images are not compared.
-        errors: Pairs of an index and the uint8 image: those with the largest error of a label.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # file of each image, or its place in a data set
     labels: tuple[str, ...]
-    truth: np.ndarray
-    probabilities: np.ndarray
-    thresholds: np.ndarray
-    left_out: tuple[str, ...] = ()
-    errors: list = ()
+    truth: np.ndarray  # whether each label applies, `(images, labels)`
+    probabilities: np.ndarray  # `(images, labels)`
+    thresholds: np.ndarray  # least probability of a label that the model gives
+    left_out: tuple[str, ...] = ()  # labels of the model with which the images are not compared
+    errors: list = ()  # pairs of an index and the uint8 image, those with the largest errors
 
     @property
     def classes(self):

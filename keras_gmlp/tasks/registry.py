@@ -15,22 +15,7 @@ def register(task):
 
 
 def find_task(name=None):
-    """Returns the class of a task by its name; recipes without one are for images.
-
-    Args:
-        name: Name of a task of this package, or of a subclass of `Task` that was imported. `None`
-            for image classification.
-
-    Returns:
-        The class, a subclass of `Task`.
-
-    Raises:
-        ValueError: If no task has the name. One line.
-
-    Example:
-        >>> find_task("masked_lm").kind
-        'a masked language model'
-    """
+    """Returns the class of a task by its name; recipes without one are for images."""
     name = str(name or next(iter(SHIPPED)))  # a card of a stranger may hold anything
     if name in SHIPPED:
         importlib.import_module(f"keras_gmlp.tasks.{name}")

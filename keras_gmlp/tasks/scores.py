@@ -14,31 +14,17 @@ NAMED = 10  # classes that a message lists
 
 @dataclasses.dataclass(frozen=True)
 class Predictions:
-    """Predictions of a classifier for labelled images or texts, in order.
+    """Predictions of a classifier for labelled images or texts, in order."""
 
-    Attributes:
-        names: File of each image, or its place in a data set; or the text.
-        classes: Class names.
-        labels: Indices of the true classes, `(samples,)`.
-        predictions: Indices of the most probable classes, `(samples,)`.
-        probabilities: Probabilities of the most probable classes, `(samples,)`.
-        log_likelihoods: Logarithms of the probabilities of the true classes, `(samples,)`.
-        ranks: Number of classes that are more probable than the true one, `(samples,)`.
-        known: Whether the model takes each image for one of its classes, `(samples,)`; `None` if
-            it is not calibrated.
-        errors: Of images, the worst errors: pairs of an index and the uint8 image. They are the
-            wrong predictions with the highest probability. `None` of texts.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # file of each image, or its place in a data set; or the text
     classes: tuple[str, ...]
-    labels: np.ndarray
-    predictions: np.ndarray
-    probabilities: np.ndarray
-    log_likelihoods: np.ndarray
-    ranks: np.ndarray
-    known: np.ndarray | None = None
-    errors: list | None = None
+    labels: np.ndarray  # indices of the true classes
+    predictions: np.ndarray  # indices of the most probable classes
+    probabilities: np.ndarray  # of these
+    log_likelihoods: np.ndarray  # logarithms of the probabilities of the true classes
+    ranks: np.ndarray  # how many classes are more probable than the true one
+    known: np.ndarray | None = None  # what a calibrated model takes for one of its classes
+    errors: list | None = None  # of images, the worst ones: pairs of an index and the uint8 image
 
     @property
     def correct(self):
@@ -70,21 +56,7 @@ class Predictions:
             yield sample, true, predicted, f"{probability:.6f}", *map(int, row)
 
     def score(self, samples="images"):
-        """Scores the predictions.
-
-        Args:
-            samples: The key of their number.
-
-        Returns:
-            A dict that JSON can hold: `images` (their number), `accuracy`, `top5_accuracy` (with
-            more than five classes), `balanced_accuracy` (mean recall of the classes with images),
-            `calibration_error` (see `calibration_error`), `log_likelihood` (mean over the images,
-            in nats), `rejected` (share of the images that a calibrated model takes for none of its
-            classes; the other scores count them like any image), `classes` (`label`, `precision`,
-            `recall`, `f1` and `images` of each class with images) and `confusion` (`label`,
-            `prediction` and number of `images` of each pair that occurs). Shares are in [0, 1]; the
-            precision of a class that is never predicted is 0.
-        """
+        """Returns the scores as `evaluate` describes them; `samples` is the key of their number."""
         from sklearn.metrics import precision_recall_fscore_support
 
         present = np.unique(self.labels)
@@ -170,20 +142,7 @@ def match_classes(models, labels, name):
 
 
 def calibration_error(probabilities, correct, bins=BINS):
-    """Returns the expected calibration error in [0, 1] (Guo et al., 2017).
-
-    It is the mean over all images of the difference between the accuracy and the mean probability
-    of an image's bin. Paper: https://arxiv.org/abs/1706.04599
-
-    Args:
-        probabilities: Probabilities of the predicted classes, `(samples,)`.
-        correct: Whether the predictions are the true classes, `(samples,)`.
-        bins: Number of bins of equal width.
-
-    Example:
-        >>> round(float(calibration_error([0.9, 0.9, 0.6, 0.6], [1, 1, 1, 0])), 4)
-        0.1
-    """
+    """Returns the expected calibration error in [0, 1] (https://arxiv.org/abs/1706.04599)."""
     counts, means, accuracies = bin_probabilities(probabilities, correct, bins)
     return np.sum(counts * np.abs(accuracies - means)) / counts.sum()
 

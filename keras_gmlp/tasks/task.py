@@ -116,8 +116,8 @@ class Task:
 
         Args:
             models: What `wrap` returned, a list; they share the samples.
-            source: The data, `evaluation.LabelledImages`, which name the split, or a
-                `data.text.labelled_texts.TextSource`.
+            source: The data: of images `evaluation.labelled.LabelledImages`, which name the split,
+                of texts a `data.text.labelled_texts.TextSource`.
             split: Name of the split of texts; `None` for the task's usual one.
             limit: Number of texts, drawn with a fixed seed; `None` for all.
 
@@ -169,8 +169,9 @@ class Task:
     def training_batches(self, data, batch_size, position):
         """Returns the training batches; one iteration is one epoch.
 
-        They begin where the run stands, a `Position`. Of a `keras.utils.PyDataset` each of several
-        processes takes its rows; a `tf.data.Dataset` holds only the rows of `position.part`.
+        They begin at the position: its `seed`, the `epoch` and `step` that are done, `epochs` in
+        all, and `part`, `(index, count)` of the process. Of a `keras.utils.PyDataset` each of
+        several processes takes its rows; a `tf.data.Dataset` holds only those of its part.
         """
         raise NotImplementedError
 

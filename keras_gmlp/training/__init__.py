@@ -1,8 +1,1 @@
 """Training runs: recipes, optimizers, callbacks, and the folder of a run."""
-
-import lazy_loader
-
-# Names load on first use (SPEC 1): a device with only the LiteRT runtime imports no Keras.
-__getattr__, __dir__, __all__ = lazy_loader.attach(
-    __name__, submod_attrs={"pipeline": ["adapt_layers"], "recipes": ["RECIPES", "Recipe"]}
-)

@@ -196,20 +196,7 @@ def make_device_class(base, augment):
 
 
 def adapt_layers(model, task, data):
-    """Computes the weights that layers take from the training data, such as whitening filters.
-
-    A layer takes part if it has a method `adapt`, which takes an iterable of batches of its inputs,
-    and an attribute `adapted` that is `False`. Layers of trained models are `adapted`. The first
-    samples in their order decide, unchanged, so that the same data give the same weights.
-
-    Args:
-        model: A functional `keras.Model`.
-        task: `Task` that the model fits.
-        data: Data set that fits the task.
-
-    Returns:
-        The names of the layers, in their order: a later one sees the outputs of those before it.
-    """
+    """Computes weights from training data, such as whitening filters; returns the layers' names."""
     names = []
     for layer in model.layers:
         if not hasattr(layer, "adapt") or getattr(layer, "adapted", True):

@@ -149,7 +149,7 @@ def _list_models(path):
 def _explain(path, found):
     """Returns why a path holds none of the kinds that a caller takes."""
     if "published" in found:
-        return "published weights, which keras_gmlp.weights.load opens"
+        return "published weights, which keras_gmlp.build opens"
     if not path.is_dir():
         return "a file of another kind" if found else "unknown kind of model"
     if (path / "recipe.json").exists() and not (path / "metrics.json").exists():

@@ -5,8 +5,5 @@ import lazy_loader
 # Names load on first use (SPEC 1): a device with only the LiteRT runtime imports no Keras.
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
-    submod_attrs={
-        "pretrained": ["Pretrained", "build", "load"],
-        "resampling": ["TransferReport", "transfer"],
-    },
+    submod_attrs={"resampling": ["transfer"]},
 )

@@ -40,42 +40,20 @@ _FIRST = "stem.proj.weight"  # timm's name of the first convolution in the model
 
 @dataclasses.dataclass(frozen=True)
 class Pretrained:
-    """A model with trained weights, and the metadata that belongs to them.
-
-    Attributes:
-        model: The `keras.Model`.
-        preset: Its name in `PRESETS`.
-        labels: Class names in the order of the logits, or `None` if the source has none.
-        preparation: How images are cut to size, arguments of `data.images.read_image.read_image`.
-        origin: Where the weights come from.
-        headless: Whether the source has no head, so that the head of the model is untrained.
-        arguments: Keyword arguments with which `build(preset, **arguments)` rebuilds the model.
-            `None` reads them from the structure of the model.
-        decision: What follows from the logits, entries of the card: the thresholds of a model that
-            gives several labels, temperature and energy threshold of a calibrated one.
-        task: Name of its task.
-    """
+    """A model with trained weights, and the metadata that belongs to them."""
 
     model: keras.Model
     preset: str
-    labels: tuple[str, ...] | None
-    preparation: dict
+    labels: tuple[str, ...] | None  # in the order of the logits, if the source has names
+    preparation: dict  # how images are cut to size, arguments of `read_image`
     origin: str
-    headless: bool = False
-    arguments: dict | None = None
-    decision: dict = dataclasses.field(default_factory=dict)
+    headless: bool = False  # the head of the model is untrained
+    arguments: dict | None = None  # of `build`; `None` reads them from the model
+    decision: dict = dataclasses.field(default_factory=dict)  # entries of the card: `DECISION`
     task: str = "image_classification"
 
     def build_arguments(self, labels=None, **overrides):
-        """Returns the arguments of `build` for another image size or other classes.
-
-        Args:
-            labels: New class names. Defaults to the present classes.
-            **overrides: Arguments of the model, for example `input_shape=(160, 160, 3)`.
-
-        Raises:
-            ValueError: If the images have another number of channels.
-        """
+        """Returns the arguments of `build` for another image size or other classes."""
         own = read_arguments(self.model) if self.arguments is None else self.arguments
         shape, classes = self.model.input_shape[1:], self.model.output_shape[-1]
         arguments = {"input_shape": shape, "classes": classes, **own, **overrides}
@@ -90,53 +68,20 @@ class Pretrained:
         return {**arguments, "input_shape": shape}
 
     def adapt(self, labels=None, **overrides):
-        """Rebuilds the preset for another image size or other classes, and copies the weights.
-
-        Weights over tokens are resized on the grid of the tokens; see `weights.transfer`.
-
-        Args:
-            labels: New class names. The head keeps its weights only if these are the names that
-                the weights were trained on.
-            **overrides: Arguments of the model, for example `input_shape=(160, 160, 3)`.
-
-        Returns:
-            `(model, report)`: a compiled `keras.Model`, and the `TransferReport` of its weights.
-
-        Raises:
-            ValueError: If the weights do not fit the preset with these arguments. One line.
-            TypeError: If the model has no such argument.
-
-        Example:
-            >>> from keras_gmlp.weights import load
-            >>> source = load("gmlp_n4_32-cifar10")
-            >>> model, report = source.adapt(labels=("cat", "dog"))
-            >>> report.fresh
-            ('head/kernel', 'head/bias')
-        """
+        """Returns a model for another size or other classes with these weights, and the report."""
         model = presets.build(self.preset, **self.build_arguments(labels, **overrides))
         known = labels is None or tuple(labels) == self.labels
         with naming_errors(self.origin):
             return model, transfer(self.model, model, head=known and not self.headless)
 
     def classifier(self):
-        """Returns a `Classifier` with these weights.
-
-        Raises:
-            ValueError: If the source has no head.
-        """
+        """Returns a `Classifier` with these weights."""
         self._refuse_headless()
         card = {"task": self.task, **self.preparation, **self.decision, "labels": self.labels}
         return make_classifier(open_keras(self.model, Path(self.origin), card))
 
     def save(self, path):
-        """Writes a `.keras` file whose card holds the metadata: labels, preset, arguments.
-
-        Args:
-            path: Path of the file.
-
-        Raises:
-            ValueError: If the source has no head.
-        """
+        """Writes a `.keras` file whose card holds the metadata: labels, preset, arguments."""
         self._refuse_headless()
         model = in_float32(self.model)
         metadata = {"task": self.task, "preset": self.preset, "arguments": self.build_arguments()}
@@ -146,19 +91,7 @@ class Pretrained:
             write_card(temporary, model, self.labels, metadata)
 
     def save_published(self, path):
-        """Writes a `.safetensors` file under timm's names, and config.json next to it.
-
-        `timm.create_model("local-dir:FOLDER", pretrained=True)` reads both if the file is named
-        model.safetensors and timm has the architecture. `load` always reads both.
-
-        Args:
-            path: Path of the `.safetensors` file.
-
-        Raises:
-            ValueError: If no table of published names covers the model, if the model differs from
-                its preset, gives several labels or reads images with another fit than `"crop"`,
-                which a published file cannot express, or if it has no head.
-        """
+        """Writes a `.safetensors` file under timm's names, and config.json next to it."""
         self._refuse_headless()
         fit, actual = self.preparation.get("fit", "crop"), read_arguments(self.model)
         height, width, channels = actual["input_shape"]
@@ -221,29 +154,7 @@ def read_arguments(model):
 
 
 def load(source, preset=None):
-    """Loads a trained model with its metadata.
-
-    Args:
-        source: A name on the Hugging Face hub, `"hf-hub:timm/gmlp_s16_224.ra3_in1k"`; a file of
-            published weights (see `weights.files.read_checkpoint`) or a folder with
-            model.safetensors, as in the hub's cache; a `.keras` file of this package, the folder
-            of a run, or the name of a model that comes with a clone of the repository, such as
-            `"gmlp_photo_64"`.
-        preset: A key of `PRESETS`. Defaults to the name in the source. A file of weights without
-            config.json requires it.
-
-    Returns:
-        A `Pretrained`.
-
-    Raises:
-        ValueError: If the source does not exist, is damaged, or holds weights of another
-            architecture or size. One line.
-
-    Example:
-        >>> source = load("gmlp_n4_32-cifar10")
-        >>> source.preset, source.labels[3]
-        ('gmlp_n4_32', 'cat')
-    """
+    """Loads a trained model, a `Pretrained`; a file without config.json requires its preset."""
     path, kind = find_model(source, TRAINABLE)
     return (_load_published if kind == "published" else _load_own)(path, source, preset)
 
@@ -338,9 +249,9 @@ def build(preset, weights=None, tokenizer=None, **overrides):
 
     Args:
         preset: A key of `PRESETS`, for example `"gmlp_n4_32"`, or `"gmlp_nano"` for texts.
-        weights: A source that `weights.load` accepts: a name on the Hugging Face hub
-            (`"hf-hub:timm/gmlp_s16_224.ra3_in1k"`), a file of published weights, a `.keras` file,
-            the folder of a run or the name of an included model. They are resized to another
+        weights: A name on the Hugging Face hub (`"hf-hub:timm/gmlp_s16_224.ra3_in1k"`), a file of
+            published weights or a folder with model.safetensors, as in the hub's cache, a `.keras`
+            file, the folder of a run or the name of an included model. They are resized to another
             image size; for another number of classes the head is untrained. Defaults to fresh
             weights, which language models have at first.
         tokenizer: The `Tokenizer` whose vocabulary a language model gets; `None` for the preset's

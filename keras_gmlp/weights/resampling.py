@@ -17,13 +17,7 @@ from keras_gmlp.models.structure import (
 
 @dataclasses.dataclass(frozen=True)
 class TransferReport:
-    """The paths of the target's weights, by what `transfer` did to them.
-
-    Attributes:
-        kept: Weights that were copied.
-        resized: Weights that were resized to other tokens.
-        fresh: Weights that stay as they were initialized.
-    """
+    """The paths of the target's weights, by what `transfer` did to them."""
 
     kept: tuple[str, ...]
     resized: tuple[str, ...]
@@ -55,7 +49,8 @@ def transfer(source, target, head=True):
         head: Whether to copy the head if it fits.
 
     Returns:
-        A `TransferReport`.
+        A report with the paths of the target's weights, tuples: `kept`, those that were copied,
+        `resized`, and `fresh`, those that stay as they were initialized.
 
     Raises:
         ValueError: If the target has another architecture or another size of it. The target does

@@ -10,7 +10,7 @@ import pytest
 from load_app import load_app
 from small_text import LABELS, LINES, save_small_model, small_tokenizer
 
-from keras_gmlp.data.text import Tokenizer
+from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.inference.card_update import update_card
 from keras_gmlp.programs.shared import text_options
 from keras_gmlp.tasks.registry import TEXT_TASKS, find_task

@@ -10,7 +10,7 @@ from load_app import ROOT
 from small_text import LABELS, LENGTH, LINES, small_text_model, small_tokenizer
 from web_page import call, serve_models
 
-from keras_gmlp.data.text import Tokenizer
+from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.export.writing import export
 from keras_gmlp.inference.card_update import update_card
 from keras_gmlp.utils.card import write_text_card

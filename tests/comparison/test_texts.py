@@ -8,10 +8,9 @@ import pytest
 from load_app import load_app
 from read_table import read_table
 
-from keras_gmlp import comparison
 from keras_gmlp.comparison.plan import Plan, PlannedRun, plan_texts
 from keras_gmlp.comparison.workers import Workers, available_cores
-from keras_gmlp.data.text import prepare_corpus
+from keras_gmlp.data.text.corpus import prepare_corpus
 from keras_gmlp.runs.settings import RunSettings
 
 
@@ -104,7 +103,8 @@ def test_program_compares_and_resumes(tmp_path, monkeypatch, capsys, train_here)
             small = run.with_changes(**settings, validation_windows=8)
             yield dataclasses.replace(small, set_model=sizes)
 
-    monkeypatch.setattr(comparison, "plan_texts", lambda *each: list(plan_small(*each)))
+    place = "keras_gmlp.comparison.plan.plan_texts"
+    monkeypatch.setattr(place, lambda *each: list(plan_small(*each)))
     out = tmp_path / "out"
     command = ["gmlp_nano", "--prepared", str(tmp_path / "none"), "--out", str(out)]
     with pytest.raises(SystemExit, match="2"):

@@ -8,7 +8,8 @@ import pytest
 from pictures import write_pictures
 
 from keras_gmlp import data
-from keras_gmlp.data.text import Tokenizer, load_text
+from keras_gmlp.data.text.labelled_texts import load_text
+from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.utils.errors import DataWarning
 
 GUIDES = Path(__file__).parents[2] / "docs" / "guides"

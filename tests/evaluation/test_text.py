@@ -9,10 +9,10 @@ from read_table import read_table
 from small_text import LENGTH, LINES, small_text_model, small_tokenizer
 
 from keras_gmlp.data.run_folder import SAMPLES, Sample, record_samples
-from keras_gmlp.data.text import Tokenizer
 from keras_gmlp.data.text.corpus import build_corpus
 from keras_gmlp.data.text.labelled_texts import TextSource, open_texts
 from keras_gmlp.data.text.masking import validation_set
+from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.evaluation.scoring import evaluate, write_report
 from keras_gmlp.inference.text import TextModel, from_keras
 from keras_gmlp.objectives.losses import MaskedCrossEntropy

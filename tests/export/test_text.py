@@ -9,8 +9,8 @@ from check_layer import to_numpy
 from refused import refused
 from small_text import LABELS, LENGTH, LINES, small_text_model, small_tokenizer
 
-from keras_gmlp.data.text import Tokenizer
 from keras_gmlp.data.text.labelled_texts import TextSource
+from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.export.verify import check_export, export_run
 from keras_gmlp.export.writing import export
 from keras_gmlp.inference.text import from_keras

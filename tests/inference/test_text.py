@@ -10,7 +10,7 @@ from check_layer import to_numpy
 from refused import refused
 from small_text import LABELS, LENGTH, LINES, save_small_model, small_text_model, small_tokenizer
 
-from keras_gmlp.data.text import Tokenizer
+from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.export.writing import export
 from keras_gmlp.inference.card_update import copy_archive
 from keras_gmlp.inference.text import TextModel, from_keras

@@ -5,7 +5,7 @@ from check_layer import redraw_weights, to_numpy
 
 from keras_gmlp import aMLP, gMLP
 from keras_gmlp.models import language_families as text_families
-from keras_gmlp.models import to_dense
+from keras_gmlp.models.folding import to_dense
 from keras_gmlp.models.language_model import text_classifier
 
 TINY = {"dim": 8, "depth": 2, "input_shape": (8, 12, 3), "patch_size": 4, "classes": 3}

@@ -12,6 +12,7 @@ from keras_gmlp import runs
 from keras_gmlp.data import Samples
 from keras_gmlp.runs import RunSettings, choosing
 from keras_gmlp.runs.choosing import HEAD, choose_best
+from keras_gmlp.runs.prepare import prepare
 from keras_gmlp.training.checkpoints import RunCheckpoint
 from keras_gmlp.training.model_card import write_command
 
@@ -116,7 +117,7 @@ def test_a_damaged_choice(places, chosen, tmp_path):
     (tmp_path / "metrics.json").write_text((chosen / "metrics.json").read_text())
     recipe = {**read(chosen, "recipe.json"), "choice": {}}
     (tmp_path / "recipe.json").write_text(json.dumps(recipe))
-    prepared = runs.prepare(make_settings(places, tmp_path, epochs=0))
+    prepared = prepare(make_settings(places, tmp_path, epochs=0))
     with pytest.raises(ValueError, match="damaged"):
         choosing.choose(prepared)
     assert choosing.choose(prepared, restart=True)[0].images == 6
@@ -127,7 +128,7 @@ def forbid(places):
 
 
 def test_test_images_choose_nothing(places, tmp_path):
-    prepared = runs.prepare(make_settings(places, tmp_path, learning_rate=0.002))
+    prepared = prepare(make_settings(places, tmp_path, learning_rate=0.002))
     test = Samples(prepared.data.test.labels, prepared.data.image_shape, forbid)
     data = dataclasses.replace(prepared.data, test=test)
     choice, _ = choosing.choose(dataclasses.replace(prepared, data=data), verbose=0)
@@ -136,21 +137,19 @@ def test_test_images_choose_nothing(places, tmp_path):
 
 def test_validation_images_of_the_data_choose(places, tmp_path):
     folder = write_folder(tmp_path / "photos", train=10, validation=3)
-    choice, _ = choosing.choose(
-        runs.prepare(make_settings(places, tmp_path / "run", folder)), verbose=0
-    )
+    choice, _ = choosing.choose(prepare(make_settings(places, tmp_path / "run", folder)), verbose=0)
     assert (choice.images, choice.held_out) == (9, False)
 
 
 def test_other_runs_choose_nothing(places, tmp_path):
     for changes in ({"epochs": 1}, {"freeze": True}, {"fit_head": 0}):
-        prepared = runs.prepare(make_settings(places, tmp_path, **changes))
+        prepared = prepare(make_settings(places, tmp_path, **changes))
         assert choosing.choose(prepared) == (None, None)
     scratch = RunSettings(image_size=8, out=str(tmp_path))
     quick = dataclasses.replace(make_settings(places, tmp_path), recipe="quick")
     single = make_settings(places, tmp_path, write_folder(tmp_path / "single", train=1))
     for settings in (scratch, quick, single):
-        assert not choosing.can_choose(runs.prepare(settings))
+        assert not choosing.can_choose(prepare(settings))
 
 
 def test_no_training_is_tried_where_the_head_is_right(places, tmp_path):
@@ -176,4 +175,4 @@ def test_ties_go_to_the_lower_loss():
 def test_files_that_a_run_would_replace_are_refused_first(places, tmp_path):
     (tmp_path / "history.csv").write_text("mine")
     with pytest.raises(ValueError, match="history"):
-        choosing.choose(runs.prepare(make_settings(places, tmp_path)))
+        choosing.choose(prepare(make_settings(places, tmp_path)))

@@ -11,8 +11,9 @@ from load_app import load_app
 from PIL import Image
 
 from keras_gmlp import data, runs
-from keras_gmlp.data import ImageData, Samples, make_folds
+from keras_gmlp.data import ImageData, Samples
 from keras_gmlp.data.images.samples import from_arrays
+from keras_gmlp.data.validation import make_folds
 from keras_gmlp.runs import RunSettings
 
 

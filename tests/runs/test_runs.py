@@ -15,7 +15,7 @@ import keras_gmlp
 from keras_gmlp import runs
 from keras_gmlp.data.images.read_image import read_image
 from keras_gmlp.runs import RunSettings
-from keras_gmlp.runs.prepare import load_data
+from keras_gmlp.runs.prepare import load_data, prepare
 from keras_gmlp.training.callbacks import Clock
 from keras_gmlp.training.recipes import differences
 from keras_gmlp.utils.card import read_card
@@ -61,7 +61,7 @@ def test_settings_survive_json():
 def test_settings_that_cannot_work():
     for make, reason in (
         (lambda: RunSettings(recipe="fast").check(), "recipe .*fast"),
-        (lambda: runs.prepare(RunSettings(patience=5)), "validation images"),
+        (lambda: prepare(RunSettings(patience=5)), "validation images"),
         (lambda: keras_gmlp.finetune(""), "empty name"),
         (lambda: RunSettings(fraction=0.0), "fraction"),
         (lambda: RunSettings(image_size=(8, 0)), "image_size"),
@@ -94,7 +94,7 @@ def test_run_and_its_card_are_recorded(run):
 
 def test_run_is_rebuilt_from_its_record(run, tmp_path):
     settings, metrics = run
-    first, again = (runs.prepare(settings) for _ in range(2))
+    first, again = (prepare(settings) for _ in range(2))
     assert runs.read_run(settings.out) == first.settings == settings
     for a, b in zip(first.model.get_weights(), again.model.get_weights(), strict=True):
         np.testing.assert_array_equal(a, b)  # the seed draws them

@@ -11,6 +11,7 @@ from keras_gmlp.data.run_folder import Run
 from keras_gmlp.evaluation.labelled import LabelledImages
 from keras_gmlp.evaluation.scoring import evaluate
 from keras_gmlp.runs import RunSettings
+from keras_gmlp.runs.prepare import prepare
 from keras_gmlp.training.model_card import write_command
 from keras_gmlp.utils.card import read_card
 from keras_gmlp.weights.loading import load
@@ -73,6 +74,6 @@ def test_programs_read_the_data_with_the_fit(trained, photos):
 
 def test_further_training_takes_the_fit_of_the_weights(trained, photos, tmp_path):
     chosen = {"weights": str(trained[0]), "data": str(photos), "image_size": (16, 24)}
-    prepared = runs.prepare(RunSettings(**chosen, out=str(tmp_path / "run")))
+    prepared = prepare(RunSettings(**chosen, out=str(tmp_path / "run")))
     assert prepared.data.fit == "pad"
     assert prepared.model.input_shape == (None, 16, 24, 3)

@@ -12,6 +12,7 @@ from sklearn.metrics import average_precision_score, f1_score
 import keras_gmlp
 from keras_gmlp import data
 from keras_gmlp.data.images import samples
+from keras_gmlp.data.validation import make_folds
 from keras_gmlp.export.verify import export_run
 from keras_gmlp.inspection.check import check_folder
 from keras_gmlp.objectives.metrics import MeanAveragePrecision, choose_thresholds
@@ -184,7 +185,7 @@ def test_card_with_other_thresholds(tmp_path):
 @pytest.mark.once
 def test_what_several_labels_do_not_allow(table):
     opened = data.load(table, (8, 8))
-    for refuse in (lambda: data.make_folds(opened), lambda: check_folder(table)):
+    for refuse in (lambda: make_folds(opened), lambda: check_folder(table)):
         with pytest.raises(ValueError, match="any number of labels"):
             refuse()
     with pytest.raises(ValueError, match="one label"):

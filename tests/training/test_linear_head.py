@@ -21,7 +21,7 @@ from keras_gmlp.tasks.linear_head import (
     set_head,
 )
 from keras_gmlp.training.recipes import Recipe
-from keras_gmlp.weights import load
+from keras_gmlp.weights.pretrained import load
 
 pytestmark = pytest.mark.once  # finetuning fits heads on other backends
 

@@ -62,7 +62,7 @@ def test_sources_of_other_kinds_are_named(tmp_path, run):
     for source, kinds, reason in (
         (run / "model.onnx", TRAINABLE, r"\.keras"),
         (run / "model.onnx", ("run",), "folder of a run"),
-        ("hf-hub:a/b", tuple(FILES), "weights.load"),
+        ("hf-hub:a/b", tuple(FILES), "keras_gmlp.build"),
         (tmp_path / "notes.txt", KINDS, "unknown"),
         (tmp_path / "none", KINDS, "no such"),
         ("", KINDS, "empty"),

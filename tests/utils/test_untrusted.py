@@ -4,8 +4,8 @@ import pytest
 from pictures import write_noise
 from refused import refused
 
-from keras_gmlp.comparison import read_plan
-from keras_gmlp.data.text import load_text
+from keras_gmlp.comparison.plan import read_plan
+from keras_gmlp.data.text.labelled_texts import load_text
 from keras_gmlp.programs.shared.messages import one_line
 from keras_gmlp.utils.errors import LONGEST
 from keras_gmlp.utils.files import read_json, require_output

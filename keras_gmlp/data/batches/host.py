@@ -25,7 +25,7 @@ PREPARED = 2**30  # bytes of batches that are read or augmented at a time, or pr
 def training_batches(data, batch_size, augmentation=None, position=0):
     """Returns shuffled, augmented batches of the training split; one iteration is one epoch.
 
-    The same seed gives the same batches in every epoch, also when a run resumes at a `Position`.
+    The same seed gives the same batches in every epoch, also when a run resumes.
     The order is a shuffle of all samples, another one in each epoch. Decoded pixels stay in memory
     if they fit (`Samples.keep`); samples of larger data sets are read and decoded in this order.
 
@@ -34,9 +34,8 @@ def training_batches(data, batch_size, augmentation=None, position=0):
         batch_size: Samples in a batch. Each epoch leaves out the samples that do not fill a batch.
         augmentation: An `Augmentation`, or `None` for none. `flip` is ignored if a mirrored image
             would change its label.
-        position: A `Position`, with `epochs` for `mix_from` above 0 or `mix_until` below 1; or the
-            seed of a new run. A process reads and decodes only its own rows, except that data
-            which fit in memory are read whole.
+        position: Seed of a new run; or where a run stands, as `Task.training_batches` gets it.
+            `mix_from` above 0 and `mix_until` below 1 require the latter.
 
     Returns:
         A `tf.data.Dataset` of (float32 images in [0, 255], labels). Labels are class indices, or

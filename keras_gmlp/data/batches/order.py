@@ -8,23 +8,13 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True)
 class Position:
-    """Where a run stands in its batches.
-
-    The same seed gives the same batches, epoch for epoch.
-
-    Args:
-        seed: Seed of the order and of all random changes.
-        epoch: Number of epochs that are done.
-        step: Number of steps that are done.
-        epochs: Number of epochs in all, or `None` if it is not known.
-        part: `(index, count)` of the process, which makes its part of each batch.
-    """
+    """Where a run stands in its batches."""
 
     seed: int = 0
-    epoch: int = 0
-    step: int = 0
-    epochs: int | None = None
-    part: tuple = (0, 1)
+    epoch: int = 0  # number of epochs that are done
+    step: int = 0  # number of steps that are done
+    epochs: int | None = None  # in all, if it is known
+    part: tuple = (0, 1)  # `(index, count)` of the process, which makes its part of each batch
 
 
 class Passes:

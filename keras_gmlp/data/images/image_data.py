@@ -71,20 +71,7 @@ class ImageData:
 
 
 def take_fraction(data, fraction):
-    """Keeps the first part of the training samples.
-
-    Smaller parts are subsets of larger parts, and the same for every model and seed.
-
-    Args:
-        data: An `ImageData`.
-        fraction: Share of the training samples in (0, 1]; at least one sample is kept.
-
-    Returns:
-        An `ImageData` with the same test split.
-
-    Raises:
-        ValueError: If `fraction` is outside (0, 1].
-    """
+    """Keeps the first part of the training samples, at least one; smaller parts are subsets."""
     if not 0 < fraction <= 1:
         raise ValueError(f"fraction must be in (0, 1]; received {fraction}.")
     samples = max(1, round(fraction * len(data.train)))

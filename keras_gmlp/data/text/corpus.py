@@ -34,29 +34,17 @@ RECORD = "prepared.json"
 
 
 class Corpus:
-    """The tokens of all documents, memory-mapped.
-
-    Args:
-        folder: Folder that `build_corpus` wrote.
-
-    Attributes:
-        tokens: uint16 `(tokens,)`: the documents one after another, `[SEP]` between paragraphs.
-        starts: int64 `(documents + 1,)`: where each document starts, and where the last one ends.
-        info: Dict: `tokenizer` (its hash), `vocabulary_size`, `special_ids`, and the numbers of
-            `tokens`, `documents` and `unknown` tokens.
-
-    Raises:
-        OSError: If the folder has no corpus.
-        ValueError: If it is damaged. One line.
-    """
+    """The tokens of all documents, memory-mapped, as `encode_files` wrote them into a folder."""
 
     def __init__(self, folder):
         self.folder = Path(folder)
         place = self.folder / "corpus.json"
         self.info = parse_json(place.read_bytes(), place)
         remedy = f"delete {folder} and try again"
+        # uint16 `(tokens,)`: the documents one after another, `[SEP]` between paragraphs.
         tokens = load_array(self.folder / "tokens.npy", remedy, mmap_mode="r")
         self.tokens = np.asarray(tokens)  # NumPy's memmap is slower to index
+        # `(documents + 1,)`: where each document starts, and where the last one ends.
         self.starts = load_array(self.folder / "starts.npy", remedy)
         sizes = len(self.tokens), len(self.starts) - 1, self.starts[-1]
         if sizes != (self.info["tokens"], self.info["documents"], self.info["tokens"]):
@@ -66,14 +54,7 @@ class Corpus:
         return len(self.tokens)
 
     def windows(self, length):
-        """Cuts the documents into windows of at most `length` tokens, `[CLS]` and `[SEP]` included.
-
-        Args:
-            length: Tokens in a window, at least 8.
-
-        Returns:
-            int64 array `(windows, 2)`: start and stop in `tokens`. No window crosses a document.
-        """
+        """Cuts the documents into windows of `length` tokens or fewer; returns starts and stops."""
         if length < 8:
             raise ValueError(f"length is {length}; expected at least 8 tokens a window.")
         inside = length - 2
@@ -94,21 +75,7 @@ class Corpus:
 
 
 def build_corpus(files, tokenizer, folder, name="corpus"):
-    """Encodes text files, once: the same files and tokenizer open what is stored.
-
-    Args:
-        files: Text files; see `find_files`. One paragraph a line, a blank line between documents.
-        tokenizer: A `Tokenizer`.
-        folder: Where the corpus gets a folder, `{name}-{hash of tokenizer and text}`.
-        name: Start of that folder's name.
-
-    Returns:
-        A `Corpus`.
-
-    Raises:
-        ValueError: If a file is not in UTF-8, there is no text, or the vocabulary has more tokens
-            than 16 bits can number. One line.
-    """
+    """Encodes text files, once: the same files and tokenizer open what is stored."""
     if tokenizer.size > MAX_SIZE:
         raise ValueError(
             f"the vocabulary has {tokenizer.size:,} tokens; a corpus stores at most {MAX_SIZE:,}."
@@ -177,14 +144,7 @@ def _write_header(file, tokens):
 
 @dataclasses.dataclass(frozen=True)
 class PreparedCorpus:
-    """A tokenizer with the corpora that it encoded; `open` finds them in their folder.
-
-    Attributes:
-        tokenizer: The `Tokenizer`.
-        train: The `Corpus` to train on.
-        test: The `Corpus` of held-out text, or None.
-        name: Name of the data in a run's record.
-    """
+    """A tokenizer with the corpora that it encoded; `open` finds them in their folder."""
 
     tokenizer: Tokenizer
     train: Corpus
@@ -226,7 +186,8 @@ def prepare_corpus(files, tokenizer, folder, valid=None, lowercase=True, strip_a
         lowercase, strip_accents: For a new tokenizer, as in `Tokenizer.train`.
 
     Returns:
-        A `PreparedCorpus`.
+        An object with the `tokenizer` and what it encoded: `train`, and `test` or `None`, which
+        `MaskedBatches` takes.
 
     Raises:
         ValueError: If a file cannot be read, there is no text, the vocabulary size is out of range,

@@ -24,15 +24,10 @@ PARTS = ("train", "test", "validation")
 
 @dataclasses.dataclass(frozen=True)
 class TextSplit:
-    """Texts and their classes.
+    """Texts, or pairs of texts, and their classes."""
 
-    Attributes:
-        texts: List of strings, or of pairs of strings.
-        labels: int32 class indices `(texts,)`.
-    """
-
-    texts: list
-    labels: np.ndarray
+    texts: list  # of strings, or of pairs of strings
+    labels: np.ndarray  # int32 class indices
 
     def __post_init__(self):
         object.__setattr__(self, "labels", np.asarray(self.labels, "int32"))
@@ -53,26 +48,14 @@ class TextSplit:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TextData:
-    """Labelled texts, or pairs of texts, for training and testing.
-
-    Attributes:
-        name: Name in TFDS, or a path.
-        labels: Class names, in the order of their indices.
-        train, test: `TextSplit`.
-        validation: `TextSplit` that training tests after each epoch, in place of `test`; `None`
-            for none.
-        tokenizer: `Tokenizer` that encodes the texts for a model; `None` for none.
-
-    Raises:
-        ValueError: If `labels.txt` cannot hold a class name. One line.
-    """
+    """Labelled texts, or pairs of texts, for training and testing."""
 
     name: str
     labels: tuple[str, ...]
     train: TextSplit
     test: TextSplit
-    validation: TextSplit | None = None
-    tokenizer: Tokenizer | None = None
+    validation: TextSplit | None = None  # is tested after each epoch, in place of `test`
+    tokenizer: Tokenizer | None = None  # encodes the texts for a model
 
     def __post_init__(self):
         check_labels(self.labels, self.name)
@@ -132,7 +115,9 @@ def load_text(name, text=None, label=None, test=None, seed=0, data_dir=None):
         data_dir: The folder of TFDS. Defaults to `$TFDS_DATA_DIR`.
 
     Returns:
-        A `TextData`. The classes are in the order of their names; numbers in that of their values.
+        An object with the names of the classes, `labels`, and the texts `train`, `test` and
+        `validation`, or `None`; each has `texts` and `labels`, int32 class indices. The classes are
+        in the order of their names; numbers in that of their values.
 
     Raises:
         ValueError: If there is no such set, file or column, a file is not UTF-8, all texts have
@@ -142,19 +127,7 @@ def load_text(name, text=None, label=None, test=None, seed=0, data_dir=None):
 
 
 def hold_out(data, share=0.1, seed=0):
-    """Holds a share of the training texts out for validation.
-
-    Args:
-        data: A `TextData` without validation texts.
-        share: Share of each class that is cut off, in (0, 1). Equal texts stay together.
-        seed: Seed of the choice.
-
-    Returns:
-        A `TextData` with fewer training texts, and `validation`.
-
-    Raises:
-        ValueError: If `data` has validation texts, or `share` is outside (0, 1).
-    """
+    """Holds a share of each class of the training texts out for validation."""
     if data.validation is not None:
         raise ValueError(f"{data.name}: has validation texts already; hold out none.")
     kept, cut = divide(data.train.texts, data.train.labels, share, seed)

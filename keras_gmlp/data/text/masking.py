@@ -114,7 +114,7 @@ class MaskedBatches(keras.utils.PyDataset):
     ```
 
     Args:
-        corpus: A `Corpus`.
+        corpus: `train` or `test` of what `prepare_corpus` returned.
         batch_size: Windows in a batch.
         length: Tokens in a window.
         rate: Share of a window's ordinary tokens to choose; at least one is.
@@ -150,16 +150,6 @@ class MaskedBatches(keras.utils.PyDataset):
 
 
 def validation_set(corpus, length=128, rate=0.15, seed=0):
-    """Returns all windows with masks that stay the same.
-
-    Args:
-        corpus: A `Corpus`.
-        length: Tokens in a window.
-        rate: Share of the tokens to choose.
-        seed: From 0 on.
-
-    Returns:
-        What a batch of `MaskedBatches` is, without cut windows.
-    """
+    """Returns all windows, uncut, as a batch of `MaskedBatches`, with masks that stay the same."""
     generator = np.random.Generator(np.random.Philox(key=seed, counter=[0, 0, 0, 2]))
     return masked_windows(corpus, corpus.windows(length), length, rate, generator, cut=0)

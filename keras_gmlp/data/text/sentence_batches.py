@@ -7,29 +7,9 @@ from keras_gmlp.data.batches.order import Passes
 
 
 class TextBatches(keras.utils.PyDataset):
-    """Endless batches of token ids and targets for `fit`.
+    """Endless batches of token ids and targets for `fit`, each pass in another order.
 
-    Each pass has another order. A batch depends on the seed and its step only, so that a resumed
-    run gets the batches that it would have got:
-
-    ```python
-    batches = TextBatches(*data.encode("train", 64), 32, seed=0)  # a `TextData` with a tokenizer
-    batches.start = done * batches.pass_steps
-    steps = batches.pass_steps
-    model.fit(batches, steps_per_epoch=steps, epochs=3, initial_epoch=done, shuffle=False)
-    ```
-
-    Args:
-        token_ids: int32 `(samples, length)`.
-        targets: int32 `(samples, ...)`.
-        batch_size: Samples in a batch.
-        seed: Seed of the order, from 0 on. Samples that fill no whole batch are left out of a pass.
-        start: Step of the first batch.
-        lengths: Numbers of tokens, in ascending order. A batch then holds texts that fit one of
-            them and is cut to it, which saves the time that padding costs. Requires padding with 0.
-
-    Attributes:
-        pass_steps: Batches in a pass.
+    With `lengths` a batch holds texts that fit one of them, and is cut to it.
     """
 
     # Keras ends an epoch of endless batches by their number only. It calls `on_epoch_end` of

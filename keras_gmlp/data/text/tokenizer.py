@@ -51,7 +51,7 @@ class Tokenizer:
 
     Example:
 
-    >>> from keras_gmlp.data.text import Tokenizer
+    >>> from keras_gmlp.text import Tokenizer
     >>> tokenizer = Tokenizer.train(["the cat and the hat", "a hat"], vocabulary_size=128)
     >>> tokenizer.decode(tokenizer.encode("The hat").ids)
     'the hat'

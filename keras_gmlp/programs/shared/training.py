@@ -136,7 +136,7 @@ def show_score(name, value):
 
 def report_folds(options, results, directory):
     """Writes and prints the summary of all folds."""
-    from keras_gmlp.runs import write_folds
+    from keras_gmlp.runs.folds import write_folds
 
     summary = write_folds(directory, results)
     if options.json:

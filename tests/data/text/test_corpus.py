@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from refused import refused
 
-from keras_gmlp.data.text import Corpus, PreparedCorpus, Tokenizer, build_corpus, prepare_corpus
 from keras_gmlp.data.text import corpus as module
+from keras_gmlp.data.text.corpus import Corpus, PreparedCorpus, build_corpus, prepare_corpus
+from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.utils.text_files import find_files, read_lines
 
 TEXT = "The first document.\nHas two paragraphs.\n\n\nThe second.\n \nAnd a third, [SEP] at the end"

@@ -10,8 +10,14 @@ from other_backend import run_under
 from refused import refused
 from tfds_sets import write_set
 
-from keras_gmlp.data.text import TextData, TextSplit, hold_out, load_text
-from keras_gmlp.data.text.labelled_texts import TextSource, choose_texts
+from keras_gmlp.data.text.labelled_texts import (
+    TextData,
+    TextSource,
+    TextSplit,
+    choose_texts,
+    hold_out,
+    load_text,
+)
 from keras_gmlp.utils.errors import DataWarning
 
 ROWS = [("a gem", "good"), ("a bore", "bad"), ("so, so fine", "good"), ('he said "no"', "bad")]
@@ -210,8 +216,8 @@ def test_division_is_seeded_and_keeps_equal_texts_together():
 def test_texts_require_neither_keras_nor_a_backend(tmp_path):
     path = write_csv(tmp_path / "a.csv")
     code = (
-        "import sys\nfrom keras_gmlp.data.text import corpus, load_text, tokenizer\n"
-        f"load_text({path!r})\ntokenizer.Tokenizer.train(['some text'], 128)\n"
+        "import sys\nfrom keras_gmlp.data.text import corpus, labelled_texts, tokenizer\n"
+        f"labelled_texts.load_text({path!r})\ntokenizer.Tokenizer.train(['some text'], 128)\n"
         "heavy = {'keras', 'tensorflow', 'sklearn', 'torch', 'jax', 'transformers'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )

@@ -7,8 +7,16 @@ import numpy as np
 import pytest
 from refused import refused
 
-from keras_gmlp.data.text import MaskedBatches, Tokenizer, build_corpus, validation_set
-from keras_gmlp.data.text.masking import draw_masks, mask_windows, masked_windows, read_windows
+from keras_gmlp.data.text.corpus import build_corpus
+from keras_gmlp.data.text.masking import (
+    MaskedBatches,
+    draw_masks,
+    mask_windows,
+    masked_windows,
+    read_windows,
+    validation_set,
+)
+from keras_gmlp.data.text.tokenizer import Tokenizer
 
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"]
 LENGTH = 64

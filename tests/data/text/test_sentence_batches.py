@@ -1,6 +1,6 @@
 import numpy as np
 
-from keras_gmlp.data.text import TextBatches
+from keras_gmlp.data.text.sentence_batches import TextBatches
 
 IDS = np.arange(23 * 8, dtype="int32").reshape(23, 8)
 CLASSES = np.arange(23, dtype="int32") % 2

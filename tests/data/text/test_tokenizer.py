@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from refused import refused
 
-from keras_gmlp.data.text import Tokenizer
-from keras_gmlp.data.text.tokenizer import SPECIAL_TOKENS, count_cut
+from keras_gmlp.data.text.tokenizer import SPECIAL_TOKENS, Tokenizer, count_cut
 
 LINES = [
     "The quick brown fox, born in 1987, doesn't jump: it RUNS!",
