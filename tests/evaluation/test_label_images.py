@@ -111,7 +111,7 @@ def test_labels_are_matched_by_name_and_thresholds_obeyed(table):
 def test_images_of_one_label_count_as_having_that_one(table, tmp_path):
     text = table.read_text().splitlines()
     (tmp_path / "single.csv").write_text("\n".join([*text[:3], text[6].replace("|green", "")]))
-    _, result = evaluate([classifier()], LabelledImages(tmp_path / "single.csv", "all"))
+    _, result = evaluate([classifier()], tmp_path / "single.csv", "all")
     np.testing.assert_array_equal(result.truth, [[0, 0, 1], [0, 1, 0], [1, 0, 0]])
 
 
