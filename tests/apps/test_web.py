@@ -23,7 +23,7 @@ from web_page import (
 )
 
 import keras_gmlp
-from keras_gmlp.export import formats, tflite
+from keras_gmlp.export import tflite, writing
 from keras_gmlp.inference.card_update import update_card
 from keras_gmlp.tasks.confidence import energies
 from keras_gmlp.utils.card import write_card
@@ -57,7 +57,7 @@ def folder(tmp_path_factory):
     saved, labels = folder / "small", [f"{name}_class" for name in "abcde"]
     calibration = np.random.default_rng(0).integers(0, 256, (20, 16, 16, 3), "uint8")
     names = ["tflite", "tflite_float32", "tflite_int8"]
-    formats.export(random_model("gmlp"), saved, names, labels, {"preset": "small"}, calibration)
+    writing.export(random_model("gmlp"), saved, names, labels, {"preset": "small"}, calibration)
     whole = (saved / "model.tflite").read_bytes()
     for name, threshold in (("calibrated", 0.0), ("rejecting", -99.0), ("wrong_temperature", 0.0)):
         shutil.copy(saved / "model_float32.tflite", folder / f"{name}.tflite")
@@ -65,7 +65,7 @@ def folder(tmp_path_factory):
         update_card(folder / f"{name}.tflite", entries)
     update_card(folder / "wrong_temperature.tflite", {"temperature": -1})
     nameless = keras_gmlp.gMLP(8, 1, 16, input_shape=(8, 8, 3), patch_size=4, classes=3)
-    formats.export(nameless, folder / "nameless", ["tflite"])
+    writing.export(nameless, folder / "nameless", ["tflite"])
     (folder / "wrong_text.tflite").write_bytes(b"no model at all\n" * 99)
     (folder / "wrong_card.tflite").write_bytes(whole[:-1])
     flipped = bytearray((folder / "nameless" / "model.tflite").read_bytes())

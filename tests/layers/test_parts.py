@@ -24,11 +24,8 @@ from keras_gmlp.layers import (
     ClassToken,
     ConvolutionalStem,
     ExternalAttention,
-    FoldedResMLPBlock,
     GMLPBlock,
     LayerScale,
-    LogitBias,
-    MaskedLMHead,
     PatchEmbedding,
     PositionEmbedding,
     RelativeAttention,
@@ -36,13 +33,14 @@ from keras_gmlp.layers import (
     SegmentEmbedding,
     SpatialGatingUnit,
     SpatialProjection,
-    TextMean,
     TinyAttention,
     TokenMLP,
     TokenPositions,
     TransformerBlock,
     WhiteningConvolution,
 )
+from keras_gmlp.layers.heads import LogitBias, MaskedLMHead, TextMean
+from keras_gmlp.layers.resmlp import FoldedResMLPBlock
 
 TOKENS, GRID = (8, 5, 6), (2, 12, 6)
 ON_GRID = {"heads": 3, "toeplitz": True, "grid": (3, 4)}

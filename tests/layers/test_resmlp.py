@@ -4,7 +4,7 @@ import pytest
 from check_layer import redraw_weights, to_numpy
 
 from keras_gmlp import ResMLP, fold, gMLP, image_classifier
-from keras_gmlp.layers import Affine, FoldedResMLPBlock, LayerScale, ResMLPBlock
+from keras_gmlp.layers.resmlp import Affine, FoldedResMLPBlock, LayerScale, ResMLPBlock
 
 TINY = {"dim": 8, "depth": 2, "input_shape": (8, 8, 3), "patch_size": 4, "classes": 3}
 

@@ -4,7 +4,7 @@ import pytest
 from check_layer import redraw_weights, to_numpy
 
 import keras_gmlp
-from keras_gmlp.layers import AverageViews, ZoomedViews
+from keras_gmlp.layers.zoomed_views import AverageViews, ZoomedViews
 from keras_gmlp.models.structure import find_zooms, token_grid
 from keras_gmlp.weights import transfer
 
