@@ -40,20 +40,9 @@ def in_float32(model):
 def _clone_in_float32(layer):
     config = layer.get_config()
     if isinstance(layer, keras.Layer):  # not an operation such as a slice
-        config = {**_replace_policies(config), "trainable": True}
+        config["trainable"] = True
+        config |= {name: "float32" for name in DTYPES if _is_half(config.get(name))}
     return type(layer).from_config(config)
-
-
-def _replace_policies(config):
-    """Returns a configuration with float32 for half precision, also in the layers it wraps."""
-    if isinstance(config, list | tuple):
-        return type(config)(map(_replace_policies, config))
-    if not isinstance(config, dict):
-        return config
-    return {
-        key: "float32" if key in DTYPES and _is_half(value) else _replace_policies(value)
-        for key, value in config.items()
-    }
 
 
 def _is_half(policy):
