@@ -127,11 +127,6 @@ def _find_files(source):
         _require_bert(read_json(config), config)  # before the weights
         return download(source, *WEIGHTS), config, download(source, *TOKENIZERS)
     folder = Path(source).expanduser()
-    if not folder.is_dir():
-        raise ValueError(
-            f"{source}: no such folder; expected one with config.json and model.safetensors, or "
-            f"{HUB}NAME."
-        )
     kinds = WEIGHTS, ("config.json",), TOKENIZERS
     found = [next((folder / n for n in names if (folder / n).is_file()), None) for names in kinds]
     for path, names in zip(found, kinds, strict=True):

@@ -26,7 +26,7 @@ def _parts(*rows):
 
     def link(theirs, ours, forward=lambda a, shape: a, backward=lambda w: w):
         def convert(arrays, shapes):
-            return [forward(arrays[0], shapes and shapes[0])]
+            return [forward(arrays[0], shapes[0])]
 
         return Link([theirs], [ours], convert, lambda w: [backward(w[0])])
 
@@ -113,11 +113,6 @@ def table_links(model, table):
     ]
 
 
-def every_dialect(model):
-    """Returns the links between a model and checkpoints in each dialect of the family, a list."""
-    return [links(model, dialect) for dialect in _tables(model)]
-
-
 def _tables(model):
     for layer in model.layers:
         for block, tables in TABLES.items():
@@ -132,7 +127,8 @@ def _tables(model):
 def load_arrays(model, arrays, origin="the checkpoint"):
     """Assigns published arrays to a model of the same size; returns whether they have a head."""
     weights = learned_weights(model)
-    chosen = min(every_dialect(model), key=lambda found: len(_published_names(found) ^ set(arrays)))
+    dialects = [links(model, dialect) for dialect in _tables(model)]
+    chosen = min(dialects, key=lambda found: len(_published_names(found) ^ set(arrays)))
     heads = _published_names(link for link in chosen if link.ours[0].startswith("head"))
     has_head = bool(heads & set(arrays))
     if not has_head:

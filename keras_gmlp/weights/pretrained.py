@@ -1,8 +1,6 @@
 """Models with trained weights, published or our own: opened, adapted to other data, written."""
 
 import dataclasses
-import itertools
-import math
 from pathlib import Path
 
 import keras
@@ -12,21 +10,19 @@ from keras_gmlp.inference.opening import open_keras, open_model
 from keras_gmlp.layers import PatchEmbedding
 from keras_gmlp.models import presets
 from keras_gmlp.models.precision import in_float32
-from keras_gmlp.models.presets import IMAGE_PRESETS, TEXT_PRESETS, lookup
+from keras_gmlp.models.presets import IMAGE_PRESETS, lookup
 from keras_gmlp.models.structure import (
     class_tokens,
     find_stem,
     find_zooms,
     learned_weights,
-    token_axes,
-    token_grid,
 )
 from keras_gmlp.tasks.classifier import DECISION, make_classifier
 from keras_gmlp.utils.card import read_card, write_card
 from keras_gmlp.utils.errors import naming_errors
 from keras_gmlp.utils.files import atomic_write
 from keras_gmlp.utils.sources import TRAINABLE, find_model
-from keras_gmlp.weights.conversion import every_dialect, load_arrays, to_arrays
+from keras_gmlp.weights.conversion import load_arrays, to_arrays
 from keras_gmlp.weights.files import read_checkpoint, write_checkpoint
 from keras_gmlp.weights.names import ARCHITECTURES
 from keras_gmlp.weights.resampling import transfer
@@ -59,13 +55,7 @@ class Pretrained:
         arguments = {"input_shape": shape, "classes": classes, **own, **overrides}
         if labels is not None:
             arguments["classes"] = len(labels)
-        shape = tuple(arguments["input_shape"])
-        channels = self.model.input_shape[-1]
-        if shape[-1] != channels:
-            raise ValueError(
-                f"{self.origin}: takes images of {channels} channels; received input_shape={shape}."
-            )
-        return {**arguments, "input_shape": shape}
+        return {**arguments, "input_shape": tuple(arguments["input_shape"])}
 
     def adapt(self, labels=None, **overrides):
         """Returns a model for another size or other classes with these weights, and the report."""
@@ -179,10 +169,6 @@ def _load_published(path, source, preset):
     biases = [arrays[name] for name in ("head.bias", "head/bias") if name in arrays]
     arguments["classes"] = len(biases[0]) if biases else defaults["classes"]
     model = presets.build(preset, **arguments)
-    if config.image_shape is None:
-        arguments["input_shape"] = read_image_shape(model, arrays)
-        if arguments["input_shape"] != model.input_shape[1:]:
-            model = presets.build(preset, **arguments)
     by_token = bool(class_tokens(model))
     if config.pool is not None and (config.pool == "token") != by_token:
         raise ValueError(
@@ -207,26 +193,6 @@ def _choose_preset(source, given, stated):
     with naming_errors(source):
         lookup(given or stated)
     return given or stated
-
-
-def read_image_shape(model, arrays):
-    """Reads the shape of the square images of published weights from their number of tokens."""
-    height, width, channels = model.input_shape[1:]
-    # Of weights with one number or one vector per token, the axis of the tokens.
-    per_token = {("writes",): 0, (None, "holds", None): 1}
-    declared = token_axes(model)
-    for link in itertools.chain(*every_dialect(model)):
-        axis = per_token.get(declared.get(link.ours[0]))
-        if axis is None or not set(link.theirs) <= set(arrays):
-            continue
-        try:
-            array = link.forward([arrays[name] for name in link.theirs], None)[0]
-            side = math.isqrt(array.shape[axis] - len(class_tokens(model)))
-        except (ValueError, IndexError):  # another number of axes: load_arrays reports it
-            continue
-        patch = height // token_grid(model)[0]
-        return (side * patch, side * patch, channels)
-    return (height, width, channels)
 
 
 def _load_own(path, source, preset):
@@ -272,9 +238,5 @@ def build(preset, weights=None, tokenizer=None, **overrides):
         (None, 5)
     """
     if weights is not None:
-        if preset in TEXT_PRESETS:
-            raise ValueError(
-                f"{preset} starts with fresh weights; open a trained one by keras_gmlp.load."
-            )
         return load(weights, preset).adapt(**overrides)[0]
     return presets.build(preset, tokenizer, **overrides)

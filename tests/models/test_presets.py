@@ -43,8 +43,6 @@ def test_one_door_for_images_and_texts():
     for function in (build, keras_gmlp.text.build):
         model = function("gmlp_nano", tokenizer=tokenizer, depth=1)
         assert (model.name, model.output_shape[-1]) == ("gmlp_nano", 50)
-    with pytest.raises(ValueError, match="load"):
-        build("gmlp_nano", weights="gmlp_nano-wiki")
 
 
 # Least and most parameters of the presets of one size, which are compared with each other.

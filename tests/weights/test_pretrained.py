@@ -16,7 +16,6 @@ from keras_gmlp.data.images.read_image import read_image
 from keras_gmlp.models.presets import lookup
 from keras_gmlp.utils.card import read_card
 from keras_gmlp.weights import pretrained
-from keras_gmlp.weights.conversion import to_arrays
 from keras_gmlp.weights.loading import load
 from keras_gmlp.weights.names import ARCHITECTURES
 from keras_gmlp.weights.pretrained import Pretrained
@@ -121,8 +120,6 @@ def test_another_image_size_is_resized_and_keeps_its_normalization(ours):
     again, moved = dataclasses.replace(ours, model=wider).adapt()  # whose window is kept
     assert not moved.resized
     assert again.get_layer("stem").patch_window == 6
-    with refused("3 channels"):
-        ours.adapt(input_shape=(32, 32, 1))
     flat = np.full((1, 48, 40, 3), 90.0)
     before = ours.model.get_layer("normalization")(flat)
     np.testing.assert_allclose(
@@ -172,13 +169,6 @@ def test_checkpoint_without_a_head_is_there_to_be_trained_on(ours, tmp_path):
             use()
 
 
-@pytest.mark.parametrize("preset", [NAME, "vit_n4_32"])
-def test_bare_weights_tell_the_size_of_their_images(tmp_path, preset):
-    model, path = keras_gmlp.build(preset, input_shape=(40, 40, 3)), tmp_path / "bare.safetensors"
-    safetensors.save_file(to_arrays(model), path)
-    assert pretrained.load(path, preset).model.input_shape == (None, 40, 40, 3)
-
-
 def test_what_a_published_file_could_not_tell_is_not_written(tmp_path):
     for model, preparation, message in (
         ({"patch_window": 6}, {}, "sizes"),
@@ -188,12 +178,6 @@ def test_what_a_published_file_could_not_tell_is_not_written(tmp_path):
         with refused(message):
             found.save_published(tmp_path / "model.safetensors")
         assert list(tmp_path.iterdir()) == []
-
-
-def test_weights_of_another_preset_of_ours_are_refused(tmp_path):
-    keras_gmlp.build("gmlp_additive_n4_32", depth=1).save(tmp_path / "model.keras")
-    with refused("gmlp_additive_n4_32"):
-        pretrained.load(tmp_path, "gmlp_linear_n4_32")
 
 
 @pytest.mark.slow

@@ -268,5 +268,3 @@ def test_other_models_are_refused_by_name(publish, tmp_path):
         change_config(publish("BertForSequenceClassification")[0], tmp_path, changes)
         with refused(words):
             load_bert(tmp_path)
-    with refused("no such folder"):
-        load_bert(tmp_path / "nowhere")
