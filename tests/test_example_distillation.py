@@ -1,4 +1,4 @@
-"""The example of distillation: views, the order of an epoch, and a student from end to end."""
+"""The example of distillation: the order of an epoch, and a student from end to end."""
 
 import gc
 import importlib
@@ -38,19 +38,6 @@ def write_teacher(path):
     )
     opset = [helper.make_opsetid("", 18)]
     onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=9), path)
-
-
-def test_a_view_is_the_same_at_every_size_and_mirrored_as_a_whole(example):
-    pictures = example("sources")
-    ramp = np.arange(8, dtype="uint8") * 30
-    picture = np.tile(ramp[None, :, None], (8, 1, 3))
-    whole = pictures.cut_view(picture, (0, 0, 1, 1, False), 8)
-    np.testing.assert_array_equal(whole, picture)
-    np.testing.assert_array_equal(
-        pictures.cut_view(picture, (0, 0, 1, 1, True), 8), picture[:, ::-1]
-    )
-    right = pictures.cut_view(picture, (0.5, 0, 0.5, 1, False), 4)
-    assert abs(int(right[0, 0, 0]) - 120) <= 8
 
 
 @pytest.fixture(scope="module")

@@ -81,11 +81,11 @@ class WhiteningConvolution(ConfiguredLayer):
 
     def compute_output_shape(self, input_shape):
         batch, *sides, channels = input_shape
-        sides = [None if side is None else side - self.patch_size + 1 for side in sides]
+        sides = [side - self.patch_size + 1 for side in sides]
         return batch, *sides, 2 * self.patch_size**2 * channels
 
 
-def whitening_filters(covariance, epsilon=0.0):
+def whitening_filters(covariance, epsilon):
     """Returns the filters that whiten vectors, one in each column, those of most variance first."""
     values, vectors = np.linalg.eigh(covariance)
     values, vectors = values[::-1] + epsilon, vectors[:, ::-1]

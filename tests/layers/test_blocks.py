@@ -24,8 +24,6 @@ from keras_gmlp.layers import (
     MixerBlock,
     PatchEmbedding,
     ResMLPBlock,
-    TinyAttention,
-    TokenMLP,
     TransformerBlock,
 )
 
@@ -165,6 +163,7 @@ def test_initializer_reaches_every_dense_layer_but_the_gate_s(name):
     layer = block_class(
         **arguments, kernel_initializer=keras.initializers.RandomNormal(stddev=0.02)
     )
+    layer = block_class.from_config(layer.get_config())  # the initializer is saved
     layer.build((None, 32, 64))
     kernels = {
         weight.path: to_numpy(weight)
@@ -176,21 +175,6 @@ def test_initializer_reaches_every_dense_layer_but_the_gate_s(name):
         assert kernel.std() == pytest.approx(0.02, rel=0.1), path
     # No two layers draw the same values.
     assert len({kernel.ravel()[0] for kernel in kernels.values()}) == len(kernels)
-
-
-@pytest.mark.once
-def test_initializer_is_saved():
-    for part_of_block in (
-        partial(TokenMLP, 7),
-        partial(TinyAttention, 6),
-        partial(ExternalAttentionBlock, 14, 4),
-        partial(TransformerBlock, 2, 14),
-    ):
-        layer = part_of_block(kernel_initializer=keras.initializers.RandomNormal(stddev=0.02))
-        restored = type(layer).from_config(layer.get_config())
-        restored.build((None, 32, 64))
-        kernel = next(w for w in restored.weights if w.name == "kernel")
-        assert to_numpy(kernel).std() == pytest.approx(0.02, rel=0.15)
 
 
 @pytest.mark.once

@@ -6,7 +6,7 @@ from check_layer import to_numpy
 from other_backend import run_under
 from random_models import random_model
 
-FAMILIES = ("amlp", "deit", "eamlp", "convnet")
+FAMILIES = ("deit", "convnet")
 
 ON_JAX_ALONE = """
 import sys

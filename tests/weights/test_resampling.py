@@ -71,14 +71,6 @@ def even_out(model):
             weight.assign(np.broadcast_to(value.mean(axis=0), value.shape))
 
 
-@pytest.mark.parametrize("family", ["mixer", "ff_only"])
-def test_same_size_is_a_copy(family):
-    source, target = pair(FAMILIES[family], (16, 16, 3), (16, 16, 3))
-    assert not transfer(source, target).resized
-    image = np.random.default_rng(1).uniform(0, 255, (2, 16, 16, 3))
-    np.testing.assert_array_equal(to_numpy(target(image)), to_numpy(source(image)))
-
-
 @pytest.mark.parametrize("family", ["gmlp", "amlp", "resmlp", "folded"])
 @pytest.mark.parametrize(("old", "new"), [((8, 8, 3), (12, 16, 3)), ((12, 16, 3), (8, 8, 3))])
 def test_what_filters_read_is_not_blurred(old, new, family):
