@@ -8,7 +8,7 @@ import numpy as np
 from keras_gmlp.data.images.folder import open_other
 from keras_gmlp.data.run_folder import Run
 from keras_gmlp.evaluation.labelled import LabelledImages
-from keras_gmlp.inference.card_update import find_models, read_any_card, update_card
+from keras_gmlp.inference.card_update import read_cards, update_card
 from keras_gmlp.tasks.confidence import (
     TEMPERATURE,
     THRESHOLD,
@@ -65,9 +65,8 @@ def calibrate_run(directory, data=None, split=None, reject=0.05):
     """
     require("sklearn", "calibration", "demo")
     directory, _ = find_model(directory, ("run",))
-    files = find_models(directory)
     with directory_lock(directory):
-        cards = {path: read_any_card(path) for path in files}
+        cards = read_cards(directory)
         run, model = Run(directory), load(find_model(directory, ("keras", *KINDS))[0])
         metrics = run.metrics  # here, so that a damaged file is an error before a change
         task = find_task(model.task)
@@ -89,7 +88,7 @@ def calibrate_run(directory, data=None, split=None, reject=0.05):
 def find_outdated(directory):
     """Returns the names of files that compute probabilities, perhaps with another temperature."""
     directory, _ = find_model(directory, ("run",))
-    cards = {path: read_any_card(path) for path in find_models(directory)}
+    cards = read_cards(directory)
     current = next(iter(cards.values())).get(TEMPERATURE)  # of model.keras
     stale = {p for p, c in cards.items() if c.get("output") and c.get(TEMPERATURE) != current}
     return [path.name for path in cards if path.is_dir() or path in stale]

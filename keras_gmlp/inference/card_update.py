@@ -4,45 +4,34 @@ import json
 import zipfile
 from pathlib import Path
 
-from keras_gmlp.models.saved import damaged_error
-from keras_gmlp.utils.card import CARD, from_members, read_card
-from keras_gmlp.utils.environment import require
-from keras_gmlp.utils.errors import naming_errors
+from keras_gmlp.utils.card import CARD, read_card, read_onnx
 from keras_gmlp.utils.files import atomic_write
 from keras_gmlp.utils.sources import FORMATS
 
 
-def find_models(directory):
-    """Returns the paths of the models in the folder of a run: model.keras and its exports."""
+def read_cards(directory):
+    """Returns the cards of the models in the folder of a run by path, that of model.keras first."""
     directory = Path(directory)
     paths = {*directory.glob("model*.keras"), *directory.glob("model*.tflite")}
     paths |= {path for each in FORMATS.values() if (path := directory / each.path).exists()}
-    return sorted(paths, key=lambda path: (path.suffix != ".keras", path.name))
-
-
-def read_any_card(path):
-    """Reads the card of a model file in any format; see `card.read_card`."""
-    path = Path(path)
-    if path.suffix == ".onnx":
-        with naming_errors(path):
-            card = from_members({p.key: p.value for p in _read_onnx(path).metadata_props})
-    else:
-        card = read_card(path)
-    if not card:
-        raise ValueError(f"{path}: has no card; export it again, or move it to another folder.")
-    return card
+    paths = sorted(paths, key=lambda path: (path.suffix != ".keras", path.name))
+    cards = {path: read_card(path) for path in paths}
+    for path, card in cards.items():
+        if not card:
+            raise ValueError(f"{path}: has no card; export it again, or move it to another folder.")
+    return cards
 
 
 def update_card(path, entries):
     """Replaces entries in the card of a model file."""
     path = Path(path)
-    card = {name: value for name, value in read_any_card(path).items() if name != "labels"}
+    card = {name: value for name, value in read_card(path).items() if name != "labels"}
     text = json.dumps({**card, **entries})
     with atomic_write(path / "assets.extra" / CARD if path.is_dir() else path) as temporary:
         if path.is_dir():
             temporary.write_text(text, "utf-8", newline="\n")
         elif path.suffix == ".onnx":
-            model = _read_onnx(path)
+            model = read_onnx(path)
             for prop in model.metadata_props:
                 if prop.key == CARD:
                     prop.value = text
@@ -61,11 +50,3 @@ def copy_archive(source, target, name, content):
         with zipfile.ZipFile(target, "a") as copy:
             for member in members:
                 copy.writestr(member, content if member.filename == name else archive.read(member))
-
-
-def _read_onnx(path):
-    onnx = require("onnx", f"{path}: its card", "onnx")
-    try:
-        return onnx.load(path)
-    except Exception as error:  # protobuf's errors have many classes
-        raise damaged_error(path, error) from None

@@ -14,6 +14,8 @@ import zipfile
 import zlib
 from pathlib import Path
 
+from keras_gmlp.utils.environment import require
+from keras_gmlp.utils.errors import first_line, naming_errors
 from keras_gmlp.utils.files import hash_file
 from keras_gmlp.utils.labels import check_labels
 
@@ -102,8 +104,11 @@ def require_undamaged(path):
 
 
 def read_card(path):
-    """Reads the card of a model's file."""
+    """Reads the card of a model's file; that of an ONNX file requires the package onnx."""
     path = Path(path)
+    if path.suffix == ".onnx":
+        with naming_errors(path):
+            return from_members({p.key: p.value for p in read_onnx(path).metadata_props})
     try:
         texts = _read_members(path, CARD, LABELS)
         card = from_members({name: text.decode() for name, text in texts.items()})
@@ -115,6 +120,15 @@ def read_card(path):
         if written or (path / "assets.extra" / CARD).exists():
             raise ValueError(f"{path}: {DAMAGED}")
     return card
+
+
+def read_onnx(path):
+    """Reads an ONNX file."""
+    onnx = require("onnx", f"{path}: its card", "onnx")
+    try:
+        return onnx.load(path)
+    except Exception as error:  # protobuf's errors have many classes
+        raise ValueError(f"{path}: damaged or of another kind ({first_line(error)}).") from None
 
 
 def read_tokenizer(path):
