@@ -27,7 +27,6 @@ class LabelledImages:
         data = load_divided(self.name, **self._division)
         self.labels, self.label_rows = data.labels, data.label_rows()
         splits = self._choose(data)
-        self.total = sum(map(len, data.splits().values()))
         pairs = (zip(s.paths, s.labels, strict=True) for s in splits.values() if s.paths)
         self._pairs = sorted(itertools.chain(*pairs))
         places = (f"{name}/{i}" for name, each in splits.items() for i in range(len(each)))

@@ -137,16 +137,3 @@ def _correlation(wholes, parents, deviations, cuts):
         columns.reshape(*columns.shape[:-3], *pixels), -1, -2
     )
     return (products / deviations).max(axis=(-2, -1))
-
-
-def find_equal_texts(data):
-    """Returns the test texts that are training texts, a list."""
-    known = set(data.train.texts)
-    return [text for text in data.test.texts if text in known]
-
-
-def find_equal_files(samples):
-    """Returns the test images whose file is a training image's, too, each with that one."""
-    files = [sample for sample in samples if sample.name and sample.hash]  # those that were read
-    train = {sample.hash: sample.name for sample in files if sample.split == "train"}
-    return {s.name: train[s.hash] for s in files if s.split == "test" and s.hash in train}

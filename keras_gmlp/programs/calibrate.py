@@ -1,7 +1,6 @@
 """Calibrates a run: a temperature for its probabilities, and a threshold for unknown inputs."""
 
 from keras_gmlp.programs.shared import cli
-from keras_gmlp.programs.shared.messages import print_error
 
 USAGE = """\
 run RUN  folder of a run, or the name of an included model, such as gmlp_photo_64, whose own files
@@ -46,11 +45,9 @@ def run(options):
     cli.show_result(options, result, show)
     if outdated := calibration.find_outdated(options.run):
         formats = " ".join("mediapipe" if "mediapipe" in name else name for name in outdated)
-        print_error(
-            "calibrate",
-            f"{', '.join(outdated)} get the temperature when they are exported again: "
-            f"apps/export.py {options.run} --formats {formats}",
-        )
+        text = f"{', '.join(outdated)} get the temperature when they are exported again"
+        again = f"apps/export.py {options.run} --formats {formats}"
+        cli.fail(options, f"{text}: {again}", code=0)
 
 
 def show(result):

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 from keras_gmlp.programs.shared import cli
+from keras_gmlp.utils.files import atomic_write, require_output
 
 SHOWN = 5  # findings of a kind that are printed
 FILES = ("findings.csv", "findings.png")
@@ -46,7 +47,6 @@ def run(options):
     from keras_gmlp.inference import similarity
     from keras_gmlp.inspection.check import check_folder, write_findings
     from keras_gmlp.inspection.plots import draw_findings
-    from keras_gmlp.utils.files import atomic_write
     from keras_gmlp.utils.sources import DEFAULT_BACKBONE, list_shipped
 
     if not holds_files(options.data):
@@ -73,7 +73,7 @@ def show(report, summary):
     print(f"pictures          {report.pictures:,} in {report.classes} classes")
     for kind, count in summary["findings"].items():
         if kind == "label" and not report.judged:
-            print(f"{kind:17} {why_unjudged(report, summary['model'])}")
+            print(f"{kind:17} {why_unjudged(report)}")
             continue
         print(f"{kind:17} {count:,}")
         found = [f for f in report.findings if f.finding == kind]
@@ -103,13 +103,11 @@ def describe(found):
     return printable(text)
 
 
-def why_unjudged(report, model):
+def why_unjudged(report):
     if report.accuracy is None:
         return "not judged: that takes two classes of five readable pictures"
-    advice = "give a trained --model"
-    if model:
-        advice = f"{model} does not separate the classes; train a model and give it as --model RUN"
-    return f"not judged: the features predict {100 * report.accuracy:.0f} % of the labels; {advice}"
+    share = f"the features predict {100 * report.accuracy:.0f} % of the labels"
+    return f"not judged: {share}; train a model on the pictures, and give it as --model RUN"
 
 
 def check(options):
@@ -118,7 +116,7 @@ def check(options):
     root = os.path.realpath(os.path.expanduser(options.data))
     options.out = Path(options.out or Path("runs", f"check-{name_folder(root)}"))
     for output in (options.out, *(options.out / name for name in FILES)):
-        cli.check_output(output, options.data)
+        require_output(output, options.data)
 
 
 main = cli.Program("check_data", __doc__, USAGE, run, check)

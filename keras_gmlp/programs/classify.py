@@ -60,7 +60,7 @@ def classify(options):
 
 def classify_images(options, model):
     if options.file or options.pair is not None:
-        raise cli.UsageError("--file and --pair are for texts; give a --model of texts")
+        raise ValueError("--file and --pair are for texts; give a --model of texts")
     if options.head:
         from keras_gmlp.inference.page_head import add_head
 
@@ -88,9 +88,7 @@ def list_images(options):
 
 def classify_texts(options, model):
     if files := [each for each in options.inputs if os.path.isfile(each)]:
-        raise cli.UsageError(
-            f"{printable(files[0])} is a file; {model.path} takes texts, or --file"
-        )
+        raise ValueError(f"{printable(files[0])} is a file; {model.path} takes texts, or --file")
 
     def pair_up(text):
         if options.pair is None and model.pairs and "\t" in text:
@@ -110,7 +108,7 @@ def show(sample, rows, labels):
     if labels:
         for row in rows:
             row["label"] = labels[row.pop("index")]
-        texts.print_json(**sample, predictions=texts.rounded(rows))
+        texts.print_json(**sample, predictions=rows)
         return
     if "file" in sample:
         print(printable(sample["file"]))
@@ -127,11 +125,9 @@ def show(sample, rows, labels):
 
 def check(options):
     if not (options.inputs or options.file):
-        raise cli.UsageError("give an image, a folder or a text")
+        raise ValueError("give an image, a folder or a text")
     if options.pair is not None and (len(options.inputs) != 1 or options.file):
-        raise cli.UsageError(
-            "--pair takes one text before it; a file holds pairs with a tab between"
-        )
+        raise ValueError("--pair takes one text before it; a file holds pairs with a tab between")
 
 
-main = cli.Program("classify", __doc__, USAGE, classify, check, only_prints=True)
+main = cli.Program("classify", __doc__, USAGE, classify, check)

@@ -4,8 +4,8 @@ import shlex
 from pathlib import Path
 
 from keras_gmlp.programs.shared import cli
-from keras_gmlp.programs.shared.messages import print_error
 from keras_gmlp.programs.shared.run_options import list_run_options, read_settings
+from keras_gmlp.utils.files import directory_lock, require_output
 
 USAGE = f"""\
 presets PRESET|PLAN.json+  as --model of train.py; or a file with the runs, a JSON list of objects
@@ -13,7 +13,6 @@ presets PRESET|PLAN.json+  as --model of train.py; or a file with the runs, a JS
 --seeds SEEDS:int+  default: 0
 --fractions FRACTIONS:float+  shares of the training images; default: 1
 --tasks NAME|FILE|FOLDER+  with --prepared: as --task of train.py; default: sst2
---runs DIR  folder of the runs; default: OUT/runs
 --jobs JOBS:int=1  runs at the same time, which share the cores
 --no-train  only table and charts of the existing runs
 --json  print the table's rows as JSON
@@ -32,59 +31,76 @@ With --prepared, the presets are language models (`keras_gmlp.text.PRESETS`): ea
 the folder that apps/train.py --text prepared, and fine-tuned on each task with each seed. The table
 has differences seed by seed. --out is by default runs/compare-DATA, or of a file runs/compare-FILE.
 
-Writes OUT/results.csv (one row per run), OUT/results.md and charts. The table requires recipe.json,
-metrics.json and history.csv of a run, the costs its model, too. A sweep that was stopped or killed
-resumes when the same command is given again, which also tries runs again that failed. A failed run
-is a row with the reason.
+Writes OUT/results.csv (one row per run), OUT/results.md and charts; the runs of presets are folders
+in OUT/runs. The table requires recipe.json, metrics.json and history.csv of a run, the costs its
+model, too. A sweep that was stopped or killed resumes when the same command is given again, which
+also tries runs again that failed. A failed run is a row with the reason.
 exit codes: 0 all runs complete, 1 some failed or are not done, 2 wrong usage, 130 stopped with
 Ctrl-C
 """
 
 
 # Options that go with a file of runs. The file holds all others.
-OF_PLANS = ("presets", "out", "jobs", "no_train", "json", "backend", "data_dir")
+OF_PLANS = ("--out", "--jobs", "--no-train", "--json", "--backend", "--data-dir")
 
 
 def check(options):
-    options.command = shlex.join(["apps/compare.py", *options.given])
+    """Adds the plan to the options; a `ValueError` names a wrong one."""
+    from keras_gmlp.comparison.plan import Plan, read_plan
+
     options.model, data = options.presets[0], options.prepared or options.data or "digits"
-    options.plan = options.model if options.model.endswith(".json") else None
-    name = Path(options.plan).stem if options.plan else Path(data).name
+    options.file = options.model if options.model.endswith(".json") else None
+    name = Path(options.file).stem if options.file else Path(data).name
     options.out = options.out or f"runs/compare-{name}"
-    if options.plan:
-        if len(options.presets) > 1:
-            raise cli.UsageError(f"{options.plan} has all runs; no {options.presets[1]}")
-        for name, usual in vars(main.parser.parse_args([options.plan])).items():
-            if name not in OF_PLANS and getattr(options, name) != usual:
-                option = f"--{name.replace('_', '-')}"
-                raise cli.UsageError(f"{options.plan} has the settings of its runs; no {option}")
-        cli.check_output(options.out, options.plan)
-        return
-    options.runs = Path(options.runs or Path(options.out, "runs"))
+    if options.file:
+        given = [word.partition("=")[0] for word in options.given if word.startswith("--")]
+        others = [*options.presets[1:], *(option for option in given if option not in OF_PLANS)]
+        if others:
+            raise ValueError(f"{options.file} has all runs and their settings; no {others[0]}")
+        require_output(options.out, options.file)
+        runs = read_plan(options.file)
+    else:
+        require_output(options.out, data, *(options.tasks or ()))
+        runs = list_runs(options)
+    options.plan = Plan(runs, options.jobs, options.backend)
+
+
+def list_runs(options):
+    """Returns the settings of the runs of presets."""
+    from keras_gmlp.comparison.plan import plan_images, plan_texts
+    from keras_gmlp.data.datasets import check_path
+
     if options.tasks and not options.prepared:
-        raise cli.UsageError("--tasks requires --prepared DIR, the text to pre-train on")
-    if options.prepared and options.fractions != [1.0]:
-        raise cli.UsageError("--fractions are of images, not of --prepared")
-    for output in (options.out, options.runs):
-        cli.check_output(output, data, *(options.tasks or ()))
+        raise ValueError("--tasks requires --prepared DIR, the text to pre-train on")
+    if options.prepared and options.fractions:
+        raise ValueError("--fractions are of images, not of --prepared")
+    shared = read_settings(options)
+    if taken := {"seed", "epochs"} & shared.set.keys():
+        raise ValueError(f"give {taken.pop()} by its own option, --seeds or --epochs")
+    place, seeds = Path(options.out, "runs"), options.seeds or [0]
+    if options.prepared:
+        if not (options.no_train or Path(options.prepared).is_dir()):
+            raise ValueError(
+                f"{options.prepared}: no such folder; apps/train.py --text prepares one."
+            )
+        return plan_texts(options.presets, shared, options.tasks or ["sst2"], place, seeds)
+    if not options.no_train:
+        check_path(shared.data)
+    return plan_images(options.presets, shared, place, seeds, options.fractions or [1.0])
 
 
 def compare(options):
-    """Checks, trains and reports; returns the exit code."""
-    from keras_gmlp.comparison.plan import Plan, read_plan
-
-    with cli.usage_errors():
-        runs = read_plan(options.plan) if options.plan else list_runs(options)
-        plan = Plan(runs, options.jobs, options.backend)
+    """Trains and reports."""
     cli.import_tensorflow()
-    from keras_gmlp.utils.files import directory_lock
+    from keras_gmlp.comparison.plan import Plan
 
-    if not options.plan and "precision" not in runs[0].changes:  # one for all
+    plan = options.plan
+    if not options.file and "precision" not in plan.runs[0].settings.changes:  # one for all
         from keras_gmlp.training.precision import choose_in_child
 
         known = next((run for run in plan.runs if run.begun), plan.runs[0])
         precision = choose_in_child(known.directory, plan.backend)
-        runs = [run.with_changes(precision=precision) for run in runs]
+        runs = [run.settings.with_changes(precision=precision) for run in plan.runs]
         plan = Plan(runs, options.jobs, options.backend)
     plan.check_recorded(options.backend if options.no_train else plan.backend)
     try:
@@ -92,56 +108,31 @@ def compare(options):
             # A second sweep would overwrite the same runs.
             with directory_lock(plan.runs[0].directory.parent):
                 plan.work()
-        return report(options, plan)
+        report(options, plan)
     except KeyboardInterrupt:
         raise KeyboardInterrupt("stopped; the same command resumes the sweep.") from None
 
 
-def list_runs(options):
-    """Returns the settings of the runs of presets; a `ValueError` names a wrong option."""
-    from keras_gmlp.comparison.plan import plan_images, plan_texts
-    from keras_gmlp.data.datasets import check_path
-
-    shared = read_settings(options)
-    if taken := {"seed", "epochs"} & shared.set.keys():
-        raise ValueError(f"give {taken.pop()} by its own option, --seeds or --epochs")
-    place = options.presets, shared
-    if options.prepared:
-        if not (options.no_train or Path(options.prepared).is_dir()):
-            raise ValueError(
-                f"{options.prepared}: no such folder; apps/train.py --text prepares one."
-            )
-        return plan_texts(*place, options.tasks or ["sst2"], options.runs, options.seeds)
-    if not options.no_train:
-        check_path(shared.data)
-    return plan_images(*place, options.runs, options.seeds, options.fractions)
-
-
 def report(options, plan):
-    """Writes table and charts, prints what is missing; returns the exit code."""
+    """Writes table and charts, and prints what is missing."""
     from keras_gmlp.comparison import costs
     from keras_gmlp.comparison.plan_report import write_report
 
     runs = [run for run in plan.runs if not options.no_train or run.begun]
-    complete = [run for run in runs if run.complete]
     if not runs:
         raise ValueError("none of these runs exists; leave out --no-train")
-    rows, paths = write_report(runs, options.out, options.command)  # first, whatever fails below
-    if not (options.plan or options.prepared):  # the runs of a preset have the same costs
-        measured = costs.measure_costs(complete, warn)
-        rows, paths = write_report(runs, options.out, options.command, measured)
+    complete = [run for run in runs if run.complete]
+    place = options.out, shlex.join(["apps/compare.py", *options.given])
+    rows, paths = write_report(runs, *place)  # first, whatever fails below
+    if not (options.file or options.prepared):  # the runs of a preset have the same costs
+        measured = costs.measure_costs(complete, lambda text: cli.fail(options, text, code=0))
+        rows, paths = write_report(runs, *place, measured)
     cli.show_result(options, rows, lambda rows: print(*paths, sep="\n"))
     failed = [run for run in runs if run.failure]
     for run in failed:
-        warn(f"{run.name}: {run.status}")
+        cli.fail(options, f"{run.name}: {run.status}")
     if missing := len(runs) - len(complete) - len(failed):
-        warn(f"{missing} of {len(runs)} runs are not done")
-    return 1 if failed or missing else 0
+        cli.fail(options, f"{missing} of {len(runs)} runs are not done")
 
 
-def warn(text):
-    print_error("compare", text)
-
-
-SETTINGS = {"seeds": {"default": [0]}, "fractions": {"default": [1.0]}}
-main = cli.Program("compare", __doc__, USAGE, compare, check, **SETTINGS)
+main = cli.Program("compare", __doc__, USAGE, compare, check)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from keras_gmlp.models.presets import lookup
 from keras_gmlp.programs.shared import cli
-from keras_gmlp.programs.shared.messages import print_error
 from keras_gmlp.programs.shared.parser import both_sides
 
 USAGE = """\
@@ -64,20 +63,19 @@ def convert(options):
     size = options.image_size and both_sides(options.image_size)
     at_size = f"_{'x'.join(map(str, dict.fromkeys(size)))}px" if size else ""
     path = Path(options.out or f"runs/{short_name(options.source)}{at_size}")
-    if path.suffix in (".pth", ".pt", ".npz", ".bin", ".tflite", ".onnx"):
-        raise ValueError(f"{path}: expected a folder, a .keras or a .safetensors file to write.")
     if path.suffix not in (".keras", ".safetensors"):
         path = path / "model.keras"
     is_run = path.suffix == ".keras" and path.with_name("recipe.json").exists()
     if path.exists() or is_run:
         raise ValueError(f"{path.parent}: holds a model already; give another --out.")
-    if not is_text_model(*find_model(options.source, TRAINABLE)):
+    source, kind = find_model(options.source, TRAINABLE)
+    if not is_text_model(source, kind):
         return convert_images(options, size, path)
     if options.preset or size:
         raise ValueError(
             f"{options.source} is a text model; --preset and --image-size are for images."
         )
-    return convert_text(options, path)
+    return convert_text(options, source, path)
 
 
 def convert_images(options, size, path):
@@ -95,11 +93,13 @@ def convert_images(options, size, path):
         weights = str(report)
         if source.decision and path.suffix != ".safetensors":
             again = "train at this size" if "thresholds" in source.decision else "calibrate again"
-            warn(f"{decision} belong to the former image size; {again} to fit them to this one.")
+            text = f"{decision} belong to the former image size; {again} to fit them to this one."
+            cli.fail(options, text, code=0)
     if path.suffix == ".safetensors":
         source.save_published(path)
         if source.decision:
-            warn(f"{path}: a published file does not hold the {decision} of {options.source}.")
+            text = f"{path}: a published file does not hold the {decision} of {options.source}."
+            cli.fail(options, text, code=0)
     else:
         source.save(path)
     return {
@@ -112,19 +112,19 @@ def convert_images(options, size, path):
     }
 
 
-def convert_text(options, path):
+def convert_text(options, source, path):
     """Converts a model for texts; returns a summary, a dict."""
     from keras_gmlp.tasks.confidence import Confidence
     from keras_gmlp.tasks.registry import find_task
-    from keras_gmlp.utils.sources import TRAINABLE, find_model
     from keras_gmlp.weights import text_folder
     from keras_gmlp.weights.loading import load
 
-    opened, opens = load(find_model(options.source, TRAINABLE)[0]), None
+    opened, opens = load(source), None
     if path.suffix == ".safetensors":
         opens = text_folder.write_text_folder(opened, path)
         if opened.confidence != Confidence():
-            warn(f"{path}: transformers has no temperature; its probabilities are not calibrated.")
+            text = f"{path}: transformers has no temperature; its probabilities are not calibrated."
+            cli.fail(options, text, code=0)
     else:
         text_folder.save_text_model(opened, path)
     return {
@@ -137,10 +137,6 @@ def convert_text(options, path):
         "labels": list(opened.labels),
         "opens": opens,
     }
-
-
-def warn(text):
-    print_error("convert", text)
 
 
 main = cli.Program("convert", __doc__, USAGE, run)

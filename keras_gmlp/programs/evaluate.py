@@ -1,24 +1,19 @@
 """Evaluates models of any format on labelled images or texts, or language models on text."""
 
-import functools
 import os
 from pathlib import Path
 
 from keras_gmlp.programs.shared import cli
-from keras_gmlp.programs.shared.text_options import COLUMNS
+from keras_gmlp.programs.shared.text_options import COLUMNS, format_score
 from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.utils.errors import first_of, printable
+from keras_gmlp.utils.files import require_output
 
 FILES = ("report.json", "predictions.csv", "confusion.png", "errors.png", "reliability.png")
 
 SHOWN = 50  # classes
 
-# What is printed in percent; and of several models, side by side.
-SHARES = {
-    *("accuracy", "top5_accuracy", "balanced_accuracy", "calibration_error", "rejected"),
-    *("mean_average_precision", "mean_f1", "exact_match", "agreement", "average_precision"),
-    *("threshold", "precision", "recall", "f1"),
-}
+# What is printed of several models, side by side.
 COMPARED = (
     *("mean_average_precision", "exact_match", "perplexity", "accuracy", "balanced_accuracy"),
     *("matthews_correlation", "calibration_error", "rejected", "agreement"),
@@ -35,7 +30,6 @@ models MODEL+  a .tflite, .keras or .onnx file, a folder (SavedModel or run), th
 --split test|train|validation|all  the samples that apps/train.py holds out (the split test, else
     every fifth of a class), those it trains on, those for validation (the split validation, or held
     out by the first model's run), or all; default: test, or all of texts that no run trained on
---groups REGEX  the groups by which apps/train.py held images out; default: those of the run
 {COLUMNS}\
 --limit N:count  evaluate on N texts, drawn at random
 --out DIR  folder for the report and the pictures
@@ -68,7 +62,7 @@ examples:
 def check(options):
     inputs = (options.data, options.test, *filter(os.path.isfile, options.models))
     for name in ("", *FILES) if options.out else ():
-        cli.check_output(Path(options.out, name), *inputs)
+        require_output(Path(options.out, name), *inputs)
 
 
 def run(options):
@@ -89,8 +83,7 @@ def run(options):
     if options.out:
         with cli.quiet():
             write_report(options.out, report, result)
-    total = getattr(data, "total", None)
-    cli.show_result(options, report, functools.partial(show, total=total))
+    cli.show_result(options, report, show)
 
 
 def choose_images(options):
@@ -102,12 +95,6 @@ def choose_images(options):
     refuse(options, ("column", "label", "test", "limit"), "models of images")
     split = options.split or "test"
     division = Run(options.models[0]).data(options.data, split)[2]  # if it is in a run
-    if options.groups is not None:
-        if "roles" in division:
-            raise ValueError(
-                f"--groups: {options.models[0]} recorded which images it held out; leave it out."
-            )
-        division = {"groups": options.groups}
     images = LabelledImages(options.data, split, **division)
     if holds_files(options.data) and split in ("test", "validation"):
         for model in options.models[1:]:
@@ -121,7 +108,6 @@ def choose_texts(options, model):
     from keras_gmlp.data.text.labelled_texts import name_columns
 
     task = find_task(model.task)
-    refuse(options, ("groups",), "models of texts")
     if not task.labelled:
         refuse(options, ("column", "label", "split", "test"), task.kind)
         return options.data, None
@@ -131,47 +117,43 @@ def choose_texts(options, model):
 
 
 def refuse(options, names, kind):
-    """Raises a `UsageError` if an option is for models of another kind."""
+    """Raises a `ValueError` if an option is for models of another kind."""
     for name in names:
         if getattr(options, name):
-            raise cli.UsageError(f"--{name} is not for {kind}. Leave it out")
+            raise ValueError(f"--{name} is not for {kind}. Leave it out")
 
 
-def show(report, total):
+def show(report):
     first, *others = report["models"]
     split = f" (--split {report['split']})" if report["split"] else ""
     print(f"{printable(first['model'])} on {printable(report['data'])}{split}")
-    unit = "images" if total is not None else "texts"
-    if total is not None:
-        print(f"{'images':23}{first['images']:,} of {total:,}")
+    unit = "images" if "images" in report else "texts"
+    if "images" in report:
+        print(f"{'images':23}{first['images']:,} of {report['images']:,}")
     for key, note in (("unknown_classes", "left out"), ("missing_classes", f"no {unit}")):
         if names := report.get(key):
             print(f"{spell(key):23}{first_of([*map(printable, names)], 10)} ({note})")
     for key in first:
         if key not in HIDDEN:
-            print(f"{spell(key):23}{format_score(first, key):>8}")
+            print(f"{spell(key):23}{format_score(key, first[key]):>8}")
     if first.get("cut"):
         print(f"{'cut':23}{first['cut']:>8,} (longer than the model takes)")
-    if first.get("classes"):
-        show_classes(first["classes"])
+    if classes := first.get("classes"):
+        if len(classes) > SHOWN:
+            print(f"\nThe {SHOWN} classes with the lowest F1:")
+            classes = sorted(classes, key=lambda row: row["f1"])[:SHOWN]
+        show_table([*classes[0]], classes)
     if others:
         compared = [key for key in COMPARED if any(key in row for row in report["models"])]
         compared = compared or [key for key in first if key not in HIDDEN]  # a user's own task
         show_table(["model", *compared], report["models"])
 
 
-def show_classes(classes):
-    """Prints the scores of each class; of many, those with the lowest F1."""
-    if len(classes) > SHOWN:
-        print(f"\nThe {SHOWN} classes with the lowest F1:")
-        classes = sorted(classes, key=lambda row: row["f1"])[:SHOWN]
-    show_table([*classes[0]], classes)
-
-
 def show_table(keys, rows):
     """Prints entries of rows in columns; the first one is a name."""
-    shown = [[printable(row[keys[0]]), *(format_score(row, k) for k in keys[1:])] for row in rows]
-    shown = [[*map(spell, keys)], *shown]
+    shown = [[*map(spell, keys)]]
+    for row in rows:
+        shown.append([printable(row[keys[0]]), *(format_score(k, row.get(k)) for k in keys[1:])])
     first, *widths = (max(map(len, column)) for column in zip(*shown, strict=True))
     print()
     for name, *texts in shown:
@@ -181,15 +163,6 @@ def show_table(keys, rows):
 
 def spell(key):
     return key.replace("_", " ")
-
-
-def format_score(row, key):
-    value = row.get(key)
-    if value is None:
-        return ""
-    if key in SHARES:
-        return f"{100 * value:.2f} %"
-    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
 
 
 main = cli.Program("evaluate", __doc__, USAGE, run, check)

@@ -42,7 +42,7 @@ def fill(options):
 
     def show(text, found):
         if options.json:
-            shared.print_json(text=text, predictions=shared.rounded(found))
+            shared.print_json(text=text, predictions=found)
             return
         shared.print_text(text)
         several = isinstance(found[0], list)
@@ -56,7 +56,7 @@ def fill(options):
 
 def check(options):
     if not (options.texts or options.file):
-        raise cli.UsageError("give a text, - for standard input, or --file FILE")
+        raise ValueError("give a text, - for standard input, or --file FILE")
 
 
-main = cli.Program("fill_mask", __doc__, USAGE, fill, check, only_prints=True)
+main = cli.Program("fill_mask", __doc__, USAGE, fill, check)

@@ -2,6 +2,7 @@
 
 from keras_gmlp.programs.shared import cli
 from keras_gmlp.programs.shared.parser import both_sides
+from keras_gmlp.utils.files import require_output
 
 USAGE = """\
 source SOURCE  a folder, a table (.csv, .tsv) or a TensorFlow Datasets name, as for --data
@@ -56,7 +57,7 @@ def show(summary):
 
 
 def check(options):
-    cli.check_output(options.out, options.source)
+    require_output(options.out, options.source)
 
 
 main = cli.Program("pack", __doc__, USAGE, run, check)

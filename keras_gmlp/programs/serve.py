@@ -39,7 +39,7 @@ HEADERS = {  # WebAssembly requires the first two to share memory between thread
 }
 
 USAGE = """\
---port PORT:int  default: 8000; 0: any free
+--port PORT:int=8000  0: any free
 --models DIR  folder with .tflite files, or the name of an included model; default: saved_models
 
 Pictures and texts stay in the browser: the page loads only its own files, LiteRT.js and models, all
@@ -58,7 +58,7 @@ exit codes: 0 stopped by Ctrl-C, 1 port in use, or no model or LiteRT.js found, 
 
 
 def serve(options):
-    server = make_server(options.port, Path(find_shipped(options.models)))
+    server = make_server(options.port, Path(find_shipped(options.models or SHIPPED)))
     with server, contextlib.suppress(KeyboardInterrupt):
         print(f"http://{HOST}:{server.server_port}/  (Ctrl-C stops)", flush=True)
         server.serve_forever()
@@ -69,7 +69,7 @@ def make_server(port, models):
     """Returns a server that is bound to the port; `serve_forever` starts it."""
     if not (LITERT / "core" / "wasm").is_dir():
         raise ValueError("LiteRT.js is not installed. Run `make web` in a clone of the repository.")
-    if not find_models(models):
+    if not list_models(models):
         advice = f"apps/export.py writes one.{suggest_shipped(models)}"
         raise ValueError(f"{models}: no .tflite file in this folder or its folders; {advice}")
     try:
@@ -78,24 +78,20 @@ def make_server(port, models):
         raise ValueError(f"port {port}: {error}. Choose another with --port.") from None
 
 
-def find_models(directory):
-    """Returns .tflite files by name: the folder's name, or folder/file if a folder has several."""
+def list_models(directory):
+    """Returns the .tflite files for the page by name: that of the folder, or folder/file."""
     models = {}
-    for path in [*sorted(directory.glob("*.tflite")), *sorted(directory.glob("*/*.tflite"))]:
-        # Leaves out unfinished exports, and those that are not for the page.
-        if path.name.startswith(".") or re.search(r"_(batch\d+|mediapipe)$", path.stem):
-            continue
+    for path in sorted([*directory.glob("[!.]*.tflite"), *directory.glob("*/[!.]*.tflite")]):
         name = path.relative_to(directory).with_suffix("").as_posix()
-        has_main = path.with_name("model.tflite").exists()
-        short = name.removesuffix("/model" if has_main else "/model_features")
-        models[name if short in models else short] = path
+        if not name.endswith("_mediapipe"):
+            models[re.sub("/model(_features)?$", "", name)] = path  # of both, that with features
     return models
 
 
 def describe_models(directory):
     """Returns the page's list, the model to open first: the name, URL, bytes and card of each."""
     models = []
-    for name, path in find_models(directory).items():
+    for name, path in list_models(directory).items():
         with contextlib.suppress(FileNotFoundError):  # deleted meanwhile
             entry = {"name": name, "url": quote(f"{MODELS}{name}.tflite")}
             models.append({**entry, "bytes": path.stat().st_size, "card": read_metadata(path)})
@@ -181,7 +177,7 @@ class Handler(SimpleHTTPRequestHandler):
         url = unquote(urlsplit(path).path)
         served = self.server.files
         if url.startswith(MODELS):
-            found = find_models(self.server.models)
+            found = list_models(self.server.models)
             served = {f"{MODELS}{name}.tflite": path for name, path in found.items()}
         return str(served.get(url, PAGE / "no such file"))
 
@@ -194,5 +190,4 @@ class Handler(SimpleHTTPRequestHandler):
         """Logs nothing."""
 
 
-SETTINGS = {"port": {"default": 8000}, "models": {"type": Path, "default": SHIPPED}}
-main = Program("serve", __doc__, USAGE, serve, **SETTINGS)
+main = Program("serve", __doc__, USAGE, serve)

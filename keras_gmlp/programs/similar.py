@@ -7,6 +7,7 @@ from pathlib import Path
 from keras_gmlp.programs.shared import cli
 from keras_gmlp.programs.shared.text_options import SHOWN
 from keras_gmlp.utils.errors import printable, shortened
+from keras_gmlp.utils.files import require_output
 from keras_gmlp.utils.inputs import TEXTS
 from keras_gmlp.utils.sources import DEFAULT_LANGUAGE_MODEL
 
@@ -39,45 +40,31 @@ exit codes: 0 done, 1 an image or the model could not be read, 2 wrong usage,
 
 
 def run(options):
-    if options.texts:
-        run_texts(options)
-        return
     from keras_gmlp.data.images.find_images import find_images
-    from keras_gmlp.inference.similarity import find_similar
-
-    own = os.path.realpath(options.query)
-    paths = [path for path in find_images(options.data) if os.path.realpath(path) != own]
-    if not paths:
-        raise ValueError(f"{printable(options.query)}: no other image to compare it with.")
-    classifier = cli.load_model(options.model, features=True, domain="images")
-    report = functools.partial(cli.fail, options)
-    pairs = find_similar(classifier, options.query, paths, options.top, report)
-    if options.out:
-        from keras_gmlp.inspection.plots import draw_similar
-
-        draw_similar(options.query, [(paths[i], value) for i, value in pairs], Path(options.out))
-    found = [{"file": str(paths[i]), "similarity": round(value, 6)} for i, value in pairs]
-    cli.show_result(options, {"query": options.query, "similar": found}, show)
-    if options.out and not options.json:
-        print(f"to      {options.out}")
-
-
-def run_texts(options):
-    """Prints the lines of a file that are most similar to a text."""
     from keras_gmlp.inference.similarity import find_similar
     from keras_gmlp.utils.text_files import read_lines
 
-    rows = [found for found in enumerate(read_lines(options.data), 1) if found[1].strip()]
+    if options.texts:
+        lines = enumerate(read_lines(options.data), 1)
+        rows = [{"line": number, "text": line} for number, line in lines if line.strip()]
+        samples, usual, domain = [row["text"] for row in rows], DEFAULT_LANGUAGE_MODEL, "texts"
+    else:
+        own = os.path.realpath(options.query)
+        samples = [path for path in find_images(options.data) if os.path.realpath(path) != own]
+        rows, usual, domain = [{"file": str(path)} for path in samples], None, "images"
     if not rows:
-        raise ValueError(f"{printable(options.data)}: has no text; expected a text a line.")
-    notes = []
-    source = options.model or DEFAULT_LANGUAGE_MODEL
-    model = cli.load_model(source, features=True, domain="texts", warn=notes.append)
-    pairs = find_similar(model, options.query, [line for _, line in rows], options.top)
-    found = [{"line": rows[n][0], "text": rows[n][1], "similarity": round(s, 6)} for n, s in pairs]
+        raise ValueError(f"{printable(options.data)}: has no {domain} to compare with.")
+    warn, report = (functools.partial(cli.fail, options, code=code) for code in (0, 1))
+    model = cli.load_model(options.model or usual, features=True, domain=domain, warn=warn)
+    pairs = find_similar(model, options.query, samples, options.top, report)
+    found = [{**rows[i], "similarity": round(value, 6)} for i, value in pairs]
+    if options.out:
+        from keras_gmlp.inspection.plots import draw_similar
+
+        draw_similar(options.query, [(samples[i], value) for i, value in pairs], Path(options.out))
     cli.show_result(options, {"query": options.query, "similar": found}, show)
-    for line in notes:
-        cli.fail(options, line, code=0)
+    if options.out and not options.json:
+        print(f"to      {options.out}")
 
 
 def show(result):
@@ -91,11 +78,11 @@ def show(result):
 def check(options):
     options.texts = options.data.lower().endswith(TEXTS)
     if options.texts and os.path.isfile(options.query):
-        raise cli.UsageError(f"{printable(options.query)} is a file; --data is a text: give a text")
+        raise ValueError(f"{printable(options.query)} is a file; --data is a text: give a text")
     if options.texts and options.out:
-        raise cli.UsageError("--out is for images; give --json for texts")
+        raise ValueError("--out is for images; give --json for texts")
     if options.out:
-        cli.check_output(options.out, options.data, options.query, options.model)
+        require_output(options.out, options.data, options.query, options.model)
 
 
 main = cli.Program("similar", __doc__, USAGE, run, check)

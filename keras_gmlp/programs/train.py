@@ -1,19 +1,13 @@
 """Trains a model on images or texts, shows the progress, and leaves everything in one folder."""
 
-import argparse
-import contextlib
 import functools
 import sys
 from pathlib import Path
 
 from keras_gmlp.programs.shared import cli
-from keras_gmlp.programs.shared.processes import (
-    PROCESSES,
-    join_processes,
-    reporting,
-    start_processes,
-)
+from keras_gmlp.programs.shared.processes import PROCESSES, joining
 from keras_gmlp.programs.shared.run_options import list_run_options, read_settings
+from keras_gmlp.utils.files import require_output
 
 USAGE = f"""\
 {list_run_options()}\
@@ -32,7 +26,6 @@ USAGE = f"""\
     training images, which it tests; reads no test images and exports nothing
 --no-export  do not write model.tflite of an image model
 --restart  delete the run in OUT and start
---tensorboard  log to OUT/tensorboard
 --json  print the metrics as JSON, no progress
 
 examples:
@@ -71,39 +64,29 @@ A run that was stopped or killed resumes when the same command is given again, w
 
 
 def check(options):
-    """Raises a `UsageError` if the options of new texts do not fit together."""
+    """Raises a `ValueError` if options do not fit together; adds the settings of each run."""
+    from keras_gmlp.runs.folds import fold_settings
+
     new = options.vocabulary_size or options.cased or options.strip_accents
     if options.text:
         if not options.valid:
-            raise cli.UsageError("--text requires --valid FILE, a text that is not in it")
+            raise ValueError("--text requires --valid FILE, a text that is not in it")
         options.prepared = options.prepared or "runs/text"
-        files = (*options.text, *options.valid)
-        cli.check_output(options.prepared, *files, option="--prepared")
+        require_output(options.prepared, *options.text, *options.valid, option="--prepared")
     elif new or options.tokenizer or options.valid:
         names = "--valid, --vocabulary-size, --cased, --strip-accents and --tokenizer"
-        raise cli.UsageError(f"{names} are for --text; prepared text has its tokenizer")
+        raise ValueError(f"{names} are for --text; prepared text has its tokenizer")
     if new and options.tokenizer:
         names = "--vocabulary-size, --cased and --strip-accents"
-        raise cli.UsageError(f"{names} are for a new tokenizer; leave them out, or --tokenizer")
-
-
-def list_runs(options):
-    """Returns the settings of each run: of the one, or of the run on each fold."""
-    from keras_gmlp.runs.folds import fold_settings
-    from keras_gmlp.utils.sources import TRAINABLE, find_model
-
+        raise ValueError(f"{names} are for a new tokenizer; leave them out, or --tokenizer")
     settings = read_settings(options)
-    if settings.kind == "task":
-        find_model(settings.weights, TRAINABLE)
-    return [settings] if options.folds is None else fold_settings(settings, options.folds)
+    folds = options.folds
+    options.runs = [settings] if folds is None else fold_settings(settings, folds)
 
 
 def run(options):
-    with cli.usage_errors():
-        runs = list_runs(options)
-    join_processes(options)
-    with reporting(options):
-        train_runs(options, runs)
+    with joining(options):
+        train_runs(options, options.runs)
 
 
 def train_runs(options, runs):
@@ -115,27 +98,22 @@ def train_runs(options, runs):
     from keras_gmlp.training.precision import choose_precision
     from keras_gmlp.utils.environment import keep_freed_memory
 
-    with cli.usage_errors():
-        devices = contextlib.ExitStack()
-        devices.enter_context(use_devices(options.devices))
-        if "precision" not in runs[0].changes:
-            precision = choose_precision(None if options.restart else runs[0].out)
-            runs = [settings.with_changes(precision=precision) for settings in runs]
     keep_freed_memory()
-
     interactive = not options.json and sys.stdout.isatty()  # shows a progress bar
     given = {
         "introduce": functools.partial(introduce, options),
         "report": (lambda text: None) if options.json else functools.partial(print, flush=True),
         "verbose": 0 if options.json else 1 if interactive else 2,
         "restart": options.restart,
-        "tensorboard": options.tensorboard,
     }
     export = not options.no_export and options.folds is None
     directory = runs[0].out if len(runs) == 1 else str(Path(runs[0].out).parent)
     results = []
     try:
-        with devices:
+        with use_devices(options.devices):
+            if "precision" not in runs[0].changes:
+                precision = choose_precision(None if options.restart else runs[0].out)
+                runs = [settings.with_changes(precision=precision) for settings in runs]
             if options.text and is_main():
                 prepare_text(options, runs[0])
             agree()  # the others wait
@@ -162,11 +140,9 @@ def prepare_text(options, settings):
     prepare_corpus(options.text, tokenizer, settings.prepared, valid=options.valid, **how)
 
 
-def _count_or_all(text):
-    if text != "all" and not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"expected a number or all; received {text!r}")
+def devices(text):
+    """Returns a number of devices from the command line, or all."""
     return text if text == "all" else int(text)
 
 
-DEVICES = {"type": _count_or_all}
-main = cli.Program("train", __doc__, USAGE, run, check, start=start_processes, devices=DEVICES)
+main = cli.Program("train", __doc__, USAGE, run, check, devices={"type": devices})

@@ -4,7 +4,7 @@ import functools
 from pathlib import Path
 
 from keras_gmlp.programs.shared import cli
-from keras_gmlp.programs.shared.messages import print_error
+from keras_gmlp.utils.files import require_output
 
 PICTURES = ("filters", "attention", "explain")
 SENTENCE = "The cat that the dogs chased was found in the old house by the river."
@@ -13,7 +13,6 @@ USAGE = """\
 run RUN?  folder of a run, or the name of an included model; default: the included gmlp_photo_64
 --out DIR  output folder; default: RUN/pictures, without RUN runs/gmlp_photo_64/pictures
 --only PICTURE+  default: all that apply
---tokens N:int+  indices of filters; default: eight
 --image FILE  for attention and explain; default: a test image
 [either]
 --class NAME  the class to explain
@@ -46,25 +45,26 @@ def run(options):
     cli.import_tensorflow()
     from keras_gmlp.models.structure import NotApplicableError
     from keras_gmlp.tasks.registry import find_task
-    from keras_gmlp.utils.card import read_card
     from keras_gmlp.utils.sources import DEFAULT_BACKBONE, find_model
+    from keras_gmlp.weights.loading import load
 
-    model, _ = find_model(options.run or DEFAULT_BACKBONE, ("keras",))
-    folder = model.parent if options.run else Path("runs", DEFAULT_BACKBONE)
-    texts = find_task(read_card(model).get("task")).domain == "texts"
+    file, _ = find_model(options.run or DEFAULT_BACKBONE, ("keras",))
+    folder = file.parent if options.run else Path("runs", DEFAULT_BACKBONE)
+    model = load(file)
+    texts = find_task(model.task).domain == "texts"
     pictures = (list_text_pictures if texts else list_pictures)(options, model)
     paths = []
     for name in options.only or pictures:
         if name not in pictures:
             known = " and ".join(pictures)
-            raise ValueError(f"{model.parent}: has no picture {name}; it has {known}.")
+            raise ValueError(f"{file}: has no picture {name}; it has {known}.")
         path = Path(options.out or folder / "pictures", f"{name}.png")
         try:
             pictures[name](path)
         except NotApplicableError as error:
             if options.only:
                 raise
-            print_error(f"visualize: skipped {name}", error)
+            cli.fail(options, f"skipped {name}: {error}", code=0)
             continue
         paths.append(str(path))
         if not options.json:
@@ -72,13 +72,11 @@ def run(options):
     cli.show_result(options, {"pictures": paths})
 
 
-def list_pictures(options, path):
+def list_pictures(options, classifier):
     """Returns functions that draw the pictures of an image model to a path, by name."""
     from keras_gmlp.analysis import plots
     from keras_gmlp.data.run_folder import Run
-    from keras_gmlp.weights.loading import load
 
-    classifier = load(path)
     model = classifier.model
 
     @functools.cache
@@ -86,13 +84,10 @@ def list_pictures(options, path):
         if options.image:
             return classifier.read(options.image), Path(options.image).name
         fit = classifier.preparation.get("fit", "crop")
-        dataset = Run(path.parent).load_images(classifier.image_shape, options.data, fit)
+        dataset = Run(classifier.path).load_images(classifier.image_shape, options.data, fit)
         images, labels = dataset.test.take(slice(1)).arrays()
         named = f": {dataset.labels[labels[0]]}" if dataset.label_sets is None else ""
         return images[0], f"test image{named}"
-
-    def filters(path):
-        plots.draw_spatial_filters(model, path, options.tokens)
 
     def attention(path):
         image, title = choose_image()
@@ -103,19 +98,18 @@ def list_pictures(options, path):
         classes = choose_classes(options, classifier, options.image or image)
         plots.draw_class_maps(model, image, *classes, path, title)
 
+    filters = functools.partial(plots.draw_spatial_filters, model)
     return {"filters": filters, "attention": attention, "explain": explain}
 
 
-def list_text_pictures(options, path):
+def list_text_pictures(options, opened):
     """Returns for a text model what `list_pictures` does."""
     from keras_gmlp.analysis import plots
-    from keras_gmlp.weights.loading import load
 
-    opened = load(path)
     given = opened.model, opened.tokenizer, options.text or SENTENCE
     return {
-        "filters": lambda path: plots.draw_distance_filters(opened.model, path),
-        "attention": lambda path: plots.draw_token_attention(*given, path),
+        "filters": functools.partial(plots.draw_distance_filters, opened.model),
+        "attention": functools.partial(plots.draw_token_attention, *given),
     }
 
 
@@ -138,7 +132,7 @@ def choose_classes(options, classifier, image):
 def check(options):
     if options.out:
         for output in (options.out, *(Path(options.out, f"{name}.png") for name in PICTURES)):
-            cli.check_output(output, options.data, options.image)
+            require_output(output, options.data, options.image)
 
 
 SETTINGS = {"only": {"choices": PICTURES}, "class": {"dest": "label"}}

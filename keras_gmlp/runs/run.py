@@ -57,7 +57,7 @@ def train_run(
             object, before anything is trained.
         report: Function that receives lines of text on what is done.
         restart, verbose: As in `keras_gmlp.train`.
-        **options: `tensorboard` and `callbacks` of `keras_gmlp.train`.
+        **options: `callbacks` of `keras_gmlp.train`.
 
     Returns:
         The metrics, a dict; see `keras_gmlp.train`. With weights that know the classes they

@@ -39,7 +39,6 @@ def train(
     directory=None,
     *,
     restart=False,
-    tensorboard=False,
     verbose="auto",
     callbacks=(),
     extra=None,
@@ -68,7 +67,6 @@ def train(
         directory: Folder of the run; created if missing. Defaults to `runs/MODEL-DATA`, by the
             names of the model and the data.
         restart: Whether to delete a run in the directory and start again.
-        tensorboard: Whether to write logs to `directory/tensorboard` as well.
         verbose: As in `model.fit`.
         callbacks: Further `keras.callbacks.Callback`s, such as a logger or `EarlyStopping`; called
             after those of the run. A run that resumes begins with new ones.
@@ -123,8 +121,7 @@ def train(
             if getattr(task, "fit_head", 0):
                 linear_head.fit_model(model, data, task, vectors)
             adapt_layers(model, task, data)
-        options = verbose, tensorboard, callbacks
-        epochs, best = _fit(model, data, recipe, checkpoint, *options)
+        epochs, best = _fit(model, data, recipe, checkpoint, verbose, callbacks)
 
         if is_main():
             with single_device():
@@ -151,7 +148,7 @@ def _load(model, task, directory):
     return metrics
 
 
-def _fit(model, data, recipe, checkpoint, verbose, tensorboard, callbacks):
+def _fit(model, data, recipe, checkpoint, verbose, callbacks):
     """Trains from the checkpoint on; returns the epochs done and, with a patience, the best one."""
     task, directory, first = recipe.task, checkpoint.directory.parent, is_main()
     model, batches = prepare_fit(model, data, recipe)
@@ -172,8 +169,6 @@ def _fit(model, data, recipe, checkpoint, verbose, tensorboard, callbacks):
         own.append(keep := KeepBest(checkpoint, f"val_{task.headline}", recipe.patience, rows))
     if first:
         own += [HistoryWriter(directory), checkpoint]
-    if first and tensorboard:
-        own.append(keras.callbacks.TensorBoard(directory / "tensorboard"))
     if recipe.epochs and not (keep is not None and keep.ended(epochs)):
         verbose = verbose if first else 0
         own = [*own, *callbacks]

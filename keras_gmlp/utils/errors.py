@@ -1,6 +1,5 @@
 """One-line errors in place of a library's long report."""
 
-import argparse
 import contextlib
 import numbers
 import re
@@ -15,8 +14,6 @@ LONGEST = 2000  # characters of a message
 _OUT_OF_MEMORY = re.compile(
     r"(not enough|can't allocate|failed to allocate) memory|out of memory|OOM when|bad_alloc", re.I
 )
-
-PATHS = {"DIR", "FILE", "FOLDER", "PATH", "RUN", "SOURCE", "TEACHER"}  # in names of arguments
 
 SPACES_AND_JOINERS = "\xa0\u200c\u200d\u202f\u3000"  # in the names and texts of many languages
 
@@ -87,30 +84,6 @@ def is_of_tensorflow(error):
     """Returns whether an error is one of TensorFlow's, which need not be installed."""
     errors = getattr(sys.modules.get("tensorflow"), "errors", None)
     return errors is not None and isinstance(error, errors.OpError)
-
-
-class OneLineParser(argparse.ArgumentParser):
-    """Reads options; a usage error is one line, and the help keeps the line breaks of its texts."""
-
-    def __init__(self, **arguments):
-        super().__init__(**{"formatter_class": argparse.RawDescriptionHelpFormatter, **arguments})
-
-    def parse_known_args(self, args=None, namespace=None):
-        """Reads the options; refuses an empty path, which an unset variable of a shell leaves."""
-        options, rest = super().parse_known_args(args, namespace)
-        for action in self._actions:
-            value = getattr(options, action.dest, None)
-            given = value if isinstance(value, list) else [value]
-            if "" in given and PATHS & set(re.findall("[A-Z]+", str(action.metavar))):
-                name = (action.option_strings or [action.metavar])[0]
-                self.error(f"{name} is empty; expected a value (is a variable of the shell unset?)")
-        return options, rest
-
-    def error(self, message):
-        unknown = re.match(r"unrecognized arguments: (?:.*? )?(--[\w-]+)", message)
-        hint = did_you_mean(unknown[1], self._option_string_actions, str) if unknown else ""
-        message = printable(" ".join(f"{message}.{hint}".split() if hint else message.split()))
-        self.exit(2, f"{self.prog}: error: {shortened(message)}\n")
 
 
 def why_ended(code, log):

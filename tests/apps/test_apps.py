@@ -45,11 +45,6 @@ def test_train_leaves_a_model_ready_to_ship(run):
     assert abs(metrics["exports"]["tflite"]["accuracy"] - metrics["test_accuracy"]) < 0.02
 
 
-def test_train_again_is_complete(run, app):
-    code, output, _ = app("train", *QUICK, "--epochs", "3", "--out", run)
-    assert (code, "complete already" in output) == (0, True)
-
-
 def test_train_continues_from_weights(run, tmp_path, app):
     begun = ["--data", "digits", "--image-size", "12", "--precision", "float32", "--epochs", "1"]
     begun += ["--weights", run, "--freeze", "--no-export"]

@@ -11,25 +11,19 @@ from load_app import APPS
 
 from keras_gmlp.programs import list_programs
 from keras_gmlp.programs.shared.messages import one_line
-from keras_gmlp.utils.sources import DEFAULT_BACKBONE
 
 TRAIN = [
     (["--model", "gmlp_n4_23"], "Did you mean 'gmlp_n4_32'"),
     (["--set", "mixpu=0.3"], "Did you mean 'mixup'"),
     (["--set", "warmup=null"], "NUMBER"),
     (["--weights", "runs/a/model.keras", "--out", "runs/a"], "is where the weights are"),
-    (["--devices", "two"], "expected a number or all"),
-    (["--devices", "2"], "several devices"),
-    (["--prepared", "x", "--label", "y"], "label"),
+    (["--devices", "two"], "invalid devices"),
     (["--prepared", "x", "--cased"], "tokenizer"),
     (["--text", "a.txt"], "--valid"),
     (["--text", "a.txt", "--valid", "b.txt", "--cased", "--tokenizer", "x"], "leave them out"),
-    (["--task", "sst2", "--weights", "x"], "x: no such"),
-    (["--task", "sst2", "--weights", "x", "--set-model", "depth=4"], "set_model"),
 ]
 COMPARE = [
     (["gmlp_n4_32", "--data", "./nowhere"], "no such folder"),
-    (["gmlp_n4_32", "--fractions", "0"], "(0, 1]"),
     (["gmlp_n4_32", "--set", "seed=3"], "--seeds"),
     (["gmlp_nano", "--tasks", "sst2"], "--prepared"),
     (["gmlp_nano", "--prepared", "runs/text", "--fractions", "0.5"], "--fractions"),
@@ -86,8 +80,7 @@ def test_wrong_usage(name, app):
 
 
 def test_help_teaches_and_neither_it_nor_wrong_usage_imports_a_backend():
-    late = ("devices", "--backend jax")  # errors that Keras has to be imported for
-    rows = [(*row[:2], 2, None) for row in ROWS if not any(words in row[2] for words in late)]
+    rows = [(*row[:2], 2, None) for row in ROWS]
     done = subprocess.run(
         [sys.executable, "-c", RUN, json.dumps(rows)],
         env={**os.environ, "PYTHONPATH": str(APPS.parent)},
@@ -104,14 +97,10 @@ def test_help_teaches_and_neither_it_nor_wrong_usage_imports_a_backend():
         assert "examples" in text, name
         assert "exit codes: 0" in text, name
         assert (APPS / f"{name}.py").stat().st_mode & 0o100, name
-    for name in ("check_data", "classify", "similar", "visualize"):
-        assert f"included {DEFAULT_BACKBONE}" in " ".join(texts[name].split()), name
 
 
 def test_every_program_is_listed_and_has_a_file_in_apps(app):
-    code, text, _ = app("__main__", "--help")
-    assert code == 0
-    assert "Classifies images or texts: prints the most probable" in text
+    _, text, _ = app("__main__", "--help")
     lines = text.split("programs:\n")[1].split("\n\n")[0].splitlines()
     listed = {line.split()[0] for line in lines}
     assert listed == set(list_programs()) == {path.stem for path in APPS.glob("*.py")} - {"start"}
@@ -120,7 +109,6 @@ def test_every_program_is_listed_and_has_a_file_in_apps(app):
 def test_wrong_programs_are_one_line(app):
     for arguments, reason in (
         (["trian"], "error: no program 'trian'. Did you mean train?\n"),
-        (["shared"], "error: no program 'shared'. "),
         ([], "required: PROGRAM\n"),
         (["fill-mask", "--nothing"], "keras-gmlp fill_mask: error: unrecognized arguments"),
     ):

@@ -41,8 +41,7 @@ def test_start(backbone, folder, tmp_path):
         (["--weights", "runs/other"], ("runs/other", None, "finetune")),
         (["--data", "digits"], scratch),
     ):
-        train = load_app("train")
-        found = train.read_settings(train.main.parse(["--data", folder, *arguments]))
+        (found,) = load_app("train").main.parse(["--data", folder, *arguments]).runs
         assert (found.weights, found.model, found.recipe) == expected
         assert ("zooms" in found.set_model) == (expected == own and found.image_size is None)
 

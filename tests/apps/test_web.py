@@ -153,14 +153,12 @@ def test_another_model_answers_too(page, pictures):
     assert len(read_answer(page)) == 3
 
 
-@pytest.mark.parametrize("event", ["drop", "paste"])
-def test_dropped_or_pasted(page, pictures, event):
-    give(page, event, pictures[:1])
-    assert len(read_answer(page)) == 5
-    give(page, event, pictures[:2])
+def test_dropped_or_pasted(page, pictures):
+    for event in ("drop", "paste"):
+        give(page, event, pictures[:1])
+        assert len(read_answer(page)) == 5
+    give(page, "drop", pictures[:2])
     page.get_by_text("Received 2 files; the first is classified.").wait_for()
-    give(page, event, [])
-    page.get_by_text("Received no file").wait_for()
 
 
 def test_camera(page):

@@ -191,14 +191,6 @@ def test_word_is_written_into_its_mask(page, folder):
     page.locator(".word").first.wait_for()
 
 
-def test_pairs_require_both_texts(page):
-    choose(page, "pairs")
-    page.fill("#pair", "")
-    page.get_by_text("Write the second text.").wait_for()
-    page.click("#example")
-    page.locator("#text-results ol").wait_for()
-
-
 def test_only_text_models_open_the_tab_for_texts(browser, folder, tmp_path):
     shutil.copytree(folder / "classes", tmp_path / "classes")
     with serve_models(tmp_path) as port, browser.new_context() as context:

@@ -31,8 +31,8 @@ from PIL import Image
 import keras_gmlp
 from keras_gmlp.data.images.read_image import read_image
 from keras_gmlp.models.saved import load_model
+from keras_gmlp.programs.shared.parser import Parser
 from keras_gmlp.utils.card import write_card
-from keras_gmlp.utils.errors import OneLineParser
 from keras_gmlp.utils.files import read_json
 from keras_gmlp.weights.files import read_checkpoint
 from keras_gmlp.weights.loading import load
@@ -317,7 +317,7 @@ def limit_memory():
 
 
 def main(arguments=None):
-    parser = OneLineParser(prog="attack", description=__doc__)
+    parser = Parser(prog="attack", description=__doc__)
     parser.add_argument("kinds", nargs="*", metavar="KIND", help=f"of {', '.join(KINDS)}; all")
     parser.add_argument("--cases", type=int, help="of each kind; default: 100,000 in all")
     parser.add_argument("--seed", type=int, default=0)

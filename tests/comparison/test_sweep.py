@@ -88,7 +88,7 @@ def test_every_run_gets_the_settings_of_the_sweep(monkeypatch):
     compare = load_app("compare")
     arguments = ["gmlp_n4_32", "vit_n4_32", "--data-dir", "sets", "--epochs", "1", "--seeds", "3"]
     arguments += ["--fractions", "0.5", "--set", "mixup=0.2", "--patch-size", "8"]
-    first, second = compare.list_runs(compare.main.parse(arguments))
+    first, second = (run.settings for run in compare.main.parse(arguments).plan.runs)
     assert (first.model, first.patch_size) == ("gmlp_n4_32", 8)
     assert second.model == "vit_n4_32"
     assert (first.data, first.fraction, first.data_dir) == ("digits", 0.5, "sets")
@@ -268,7 +268,7 @@ def test_run_that_was_begun_otherwise_is_not_gone_on_with(tmp_path, monkeypatch)
 
 
 def test_second_sweep_of_the_same_runs_is_refused(tmp_path, capsys):
-    arguments = ["gmlp_n4_32", "--out", str(tmp_path / "out"), "--runs", str(tmp_path / "runs")]
+    arguments = ["gmlp_n4_32", "--out", str(tmp_path)]
     with directory_lock(tmp_path / "runs"):
         assert load_app("compare").main(arguments) == 1
     assert "another process" in capsys.readouterr().err

@@ -124,7 +124,7 @@ def test_what_is_not_compared(pictures, app, model, small_model):
     with refused("no features", "m.onnx"):
         embed(Classifier(None, (16, 16, 3), ("a", "b"), "m.onnx", "image_classification"), [query])
     code, _, error = app("similar", query, "--data", query, "--model", model)
-    assert (code, "no other image" in error) == (1, True)
+    assert (code, "no images" in error) == (1, True)
 
 
 NOTES = [

@@ -21,6 +21,9 @@ from keras_gmlp.runs.settings import RunSettings
 from keras_gmlp.training import precision
 from keras_gmlp.weights.loading import load
 
+# Training warns of few test texts.
+pytestmark = pytest.mark.filterwarnings("ignore::keras_gmlp.utils.errors.DataWarning")
+
 SMALL = ["dim=16", "depth=1", "hidden_dim=32", "max_length=32"]
 OPTIONS = [
     *("--precision", "float32"),

@@ -3,7 +3,6 @@
 A lost process ends the others, and the run resumes.
 """
 
-import argparse
 import dataclasses
 import json
 import os
@@ -139,9 +138,10 @@ def test_other_backends_refuse(app):
     for devices in (2, "all"):
         with pytest.raises(ValueError, match="JAX"), use_devices(devices):
             pass
-    given = ("--coordinator", "127.0.0.1:1", "--processes", "2", "--process", "0")
-    code, _, error = app("train", "--data", "digits", *given)
-    assert (code, "JAX" in error) == (2, True)
+    several = ("--coordinator", "127.0.0.1:1", "--processes", "2", "--process", "0")
+    for given in (several, ("--devices", "2")):
+        code, _, error = app("train", "--data", "digits", "--precision", "float32", *given)
+        assert (code, "JAX" in error) == (1, True)
 
 
 @on_jax
@@ -157,10 +157,9 @@ def test_errors_of_a_lost_connection():
         ("UNKNOWN: Gloo AllGather failed: [external/gloo/pair.cc:547] Connection closed", True),
         ("photos/igloo/x.jpg: damaged or truncated image (broken)", False),
     ):
-        options = argparse.Namespace(coordinator="host:1")
         expected = "lost another process" if lost else re.escape(text)
         failed = pytest.raises((RuntimeError, ValueError), match=expected)
-        with failed, load_app("processes").reporting(options):
+        with failed, load_app("processes").naming_lost():
             raise ValueError(text)
 
 

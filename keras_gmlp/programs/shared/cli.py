@@ -7,86 +7,68 @@ import os
 import sys
 import warnings
 
-from keras_gmlp.programs.shared.messages import one_line, print_error
+from keras_gmlp.programs.shared.messages import one_line
 from keras_gmlp.programs.shared.parser import Parser
 from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.utils.errors import is_of_tensorflow, one_line_warnings, printable
-from keras_gmlp.utils.files import require_output
 from keras_gmlp.utils.sources import DEFAULT_BACKBONE, FEATURES_FIRST, HUB, KINDS, find_model
 
 FOR_THE_USER = (ValueError, TypeError, RuntimeError, OSError, ImportError, MemoryError)
 
 
-class UsageError(Exception):
-    """Raised for wrong usage, which ends a program with exit code 2 and one line."""
-
-
-@contextlib.contextmanager
-def usage_errors():
-    """Turns a `ValueError` about the options into a `UsageError`."""
-    try:
-        yield
-    except ValueError as error:
-        raise UsageError(error) from None
-
-
-def check_output(output, *inputs, option="--out"):
-    """Raises a `UsageError` if an output is an input or in the data; see `require_output`."""
-    with usage_errors():
-        require_output(output, *inputs, option=option)
-
-
 class Program:
     """A program, which is called with its arguments and returns its exit code."""
 
-    # `check(options)` raises a `UsageError` before `run(options)` starts. `run` returns the exit
-    # code, or None, which stands for 0, or 1 if it has reported an error. The usage is the text
-    # that `Parser.add_options` reads with `settings`, a blank line and the end of the help.
+    # A `ValueError` of `check(options)` is wrong usage, one of `run(options)` a failure. `run`
+    # returns the exit code, or None, which stands for 0, or 1 if it has reported an error. The
+    # usage is the text that `Parser.add_options` reads with `settings`, a blank line and the end of
+    # the help.
     def __init__(self, name, description, usage, run, check=None, **settings):
         self.name, self.description, self.run, self.check = name, description, run, check
         self.options, _, self.epilog = usage.partition("\n\n")
         if "exit codes" not in usage:
             self.epilog += "exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C\n"
-        self.only_prints = settings.pop("only_prints", False)  # a closed output is not an error
-        self.start, self.settings = settings.pop("start", None), settings  # in place of `guarded`
+        self.settings = settings
 
     def parse(self, arguments=None):
         """Returns the options, checked."""
-        self.parser = Parser(description=self.description, epilog=self.epilog)
-        self.parser.add_options(self.options, **self.settings)
+        parser = Parser(description=self.description, epilog=self.epilog)
+        parser.add_options(self.options, **self.settings)
         given = list(sys.argv[1:] if arguments is None else arguments)
-        options = self.parser.parse_args(given)
+        options = parser.parse_args(given)
         options.given, options.program, options.place, options.code = given, self.name, None, 0
+        options.joined = False  # one of several processes
         if self.check:
-            with self._usage():
+            try:
                 self.check(options)
+            except ValueError as error:
+                parser.error(str(error))
         return options
 
     def __call__(self, arguments=None):
-        options = self.parse(arguments)
+        options = None
 
         def work():
-            with self._usage():
-                code = self.run(options)
+            nonlocal options
+            options = self.parse(arguments)
+            code = self.run(options)
             return options.code if code is None else code
 
-        if self.start:
-            return self.start(self.name, work, options)
-        return guarded(self.name, work, self.only_prints)
-
-    @contextlib.contextmanager
-    def _usage(self):
-        """Ends the program with exit code 2 and one line if its usage is wrong."""
-        try:
-            yield
-        except UsageError as error:
-            self.parser.error(str(error))
+        code = guarded(self.name, work)
+        if code and options and options.joined:
+            os._exit(code)  # JAX would wait for the others, which may wait for this one
+        return code
 
 
-def guarded(name, work, only_prints=False):
+def guarded(name, work):
     """Runs a program; an error for the user is one line on standard error and exit code 1."""
-    _prepare_output()
-    code = 0
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # characters that an encoding lacks
+    # The notes of Pillow on odd files may be hundreds of lines for one. The filter is
+    # the last in the list, so that `python -W` still shows them.
+    warnings.filterwarnings("ignore", module=r"PIL\.", append=True)
+    logging.getLogger("PIL").setLevel(logging.CRITICAL)
     try:
         with one_line_warnings(name, one_line):
             code = work()
@@ -95,8 +77,7 @@ def guarded(name, work, only_prints=False):
     except KeyboardInterrupt as stopped:  # its text says how to go on
         text, code = f"\n{name}: {str(stopped) or 'stopped.'}", 130
     except BrokenPipeError:  # as of `| head`
-        text = None if only_prints else f"{name}: stopped; the output was closed."
-        code = code if only_prints else 1
+        text, code = None, 1
     except Exception as error:
         # TensorFlow's are not OSErrors even if a disk is full.
         for_the_user = isinstance(error, FOR_THE_USER) or is_of_tensorflow(error)
@@ -144,23 +125,11 @@ def load_model(source, features=False, domain=None, **options):
 
 
 def import_tensorflow():
-    """Imports TensorFlow, if installed, without its notes unless TF_CPP_MIN_LOG_LEVEL is 0 or 1."""
+    """Imports TensorFlow, if installed, without its notes."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    shows_notes = os.environ["TF_CPP_MIN_LOG_LEVEL"] in ("0", "1")
     logging.getLogger("absl").setLevel(logging.ERROR)
-    with contextlib.nullcontext() if shows_notes else quiet(), contextlib.suppress(ImportError):
+    with quiet(), contextlib.suppress(ImportError):
         import tensorflow  # noqa: F401
-
-
-def _prepare_output():
-    """Replaces characters that an encoding lacks; silences image decoders."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")
-    # The notes of Pillow on odd files may be hundreds of lines for one. The filter is
-    # the last in the list, so that `python -W` still shows them.
-    warnings.filterwarnings("ignore", module=r"PIL\.", append=True)
-    logging.getLogger("PIL").setLevel(logging.CRITICAL)
 
 
 def show_result(options, result, show=lambda result: None):
@@ -173,20 +142,19 @@ def show_result(options, result, show=lambda result: None):
 
 def show_each(options, items, find, show):
     """Shows what a function finds for each item, or reports why not."""
-    with contextlib.suppress(BrokenPipeError):  # stops quietly when the reader, such as head, ends
-        for item in items:
-            try:
-                found = find(item)
-            except (ValueError, MemoryError) as error:
-                fail(options, error)
-            else:
-                show(item, found)
+    for item in items:
+        try:
+            found = find(item)
+        except (ValueError, MemoryError) as error:
+            fail(options, error)
+        else:
+            show(item, found)
 
 
 def fail(options, error, code=1):
     """Prints an error and where it is in the input; the exit code is at least `code`."""
     place = f"{options.program}: {options.place}" if options.place else options.program
-    print_error(place, error)
+    print(f"{place}: {one_line(error)}", file=sys.stderr, flush=True)
     options.code = max(options.code, code)
 
 

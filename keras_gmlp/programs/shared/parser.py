@@ -5,7 +5,7 @@ import os
 import re
 
 from keras_gmlp.programs.shared.messages import name_programs
-from keras_gmlp.utils.errors import OneLineParser
+from keras_gmlp.utils.errors import did_you_mean, printable, shortened
 
 ENVIRONMENT = {"backend": "KERAS_BACKEND", "data_dir": "TFDS_DATA_DIR"}  # of options
 
@@ -25,8 +25,11 @@ ARGUMENT = re.compile(
 )
 
 
-class Parser(OneLineParser):
-    """Reads the options of a program."""
+class Parser(argparse.ArgumentParser):
+    """Reads the options of a program; a usage error is one line, the help keeps its line breaks."""
+
+    def __init__(self, **arguments):
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **arguments)
 
     def add_options(self, text, **settings):
         """Adds the options that a text lists, each on a line that indented lines go on.
@@ -53,6 +56,9 @@ class Parser(OneLineParser):
     def parse_args(self, args=None, namespace=None):
         """Reads the options, and sets the variables of `ENVIRONMENT` that Keras and TFDS read."""
         options = super().parse_args(args, namespace)
+        for name, value in vars(options).items():
+            if "" in (value if isinstance(value, list) else [value]):
+                self.error(f"{name} is empty; expected a value (is a variable of the shell unset?)")
         for name, variable in ENVIRONMENT.items():
             if getattr(options, name, None):
                 os.environ[variable] = getattr(options, name)
@@ -62,7 +68,10 @@ class Parser(OneLineParser):
         return name_programs(super().format_help())
 
     def error(self, message):
-        super().error(name_programs(message))
+        unknown = re.match(r"unrecognized arguments: (?:.*? )?(--[\w-]+)", message)
+        hint = did_you_mean(unknown[1], self._option_string_actions, str) if unknown else ""
+        message = printable(" ".join(f"{message}.{hint}".split() if hint else message.split()))
+        self.exit(2, f"{self.prog}: error: {shortened(name_programs(message))}\n")
 
 
 def _add_option(place, head, described, settings):

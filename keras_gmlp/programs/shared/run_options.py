@@ -95,8 +95,6 @@ def read_settings(options):
     from keras_gmlp.runs.settings import RunSettings, choose_start
 
     weights = options.weights
-    if weights == "":  # an unset variable of a shell
-        raise ValueError("--weights is empty; expected a run's folder, a file or hf-hub:NAME")
     set_model = _read_values("--set-model", options.set_model)
     described = options.model or set_model or options.patch_size or options.patch_window
     if weights is None and (described or options.recipe not in (None, "finetune")):

@@ -2,13 +2,13 @@
 
 import json
 
-from keras_gmlp.programs.shared.messages import print_error
-from keras_gmlp.utils.errors import printable, shortened
+from keras_gmlp.programs.shared.text_options import format_score
+from keras_gmlp.utils.errors import printable, shortened, warn
+from keras_gmlp.utils.sources import DEFAULT_BACKBONE
 
 FEW = 200  # test texts
-# In the order in which they are printed, and whether in percent.
-SCORES = {"accuracy": True, "mean_average_precision": True, "f1": True}
-SCORES |= {"matthews_correlation": False, "perplexity": False}
+# In the order in which they are printed.
+SCORES = ("accuracy", "mean_average_precision", "f1", "matthews_correlation", "perplexity")
 
 
 def introduce(options, run):
@@ -25,7 +25,7 @@ def introduce(options, run):
 
 def print_run(run):
     """Prints what will be trained on what."""
-    from keras_gmlp.utils.sources import DEFAULT_BACKBONE
+    import keras
 
     settings, data = run.settings, run.data
     print(f"model  {settings.model or settings.weights}, {run.model.count_params():,} parameters")
@@ -42,33 +42,20 @@ def print_run(run):
     else:
         print(f"data   {data.name}, {data.train.summary()}")
         print(f"words  {data.tokenizer.size:,}, from {settings.prepared}/tokenizer.json")
-    print(f"in     {run.recipe.precision}, {name_backend(run.recipe.precision)}")
+    print(f"in     {run.recipe.precision}, on {keras.backend.backend()}")
     print(f"to     {settings.out}")
-
-
-def name_backend(precision):
-    """Returns the backend, and on a CPU the name of an installed one that usually is faster."""
-    import keras
-
-    from keras_gmlp.utils.environment import accelerators, is_installed
-
-    backend = keras.backend.backend()
-    # docs/results/speed.md, "Next to timm". In float32 TensorFlow is as fast as PyTorch.
-    slower = backend == "jax" or (backend == "tensorflow" and precision != "float32")
-    if accelerators() or not slower or not is_installed("torch"):
-        return f"on {backend}"
-    return f"on {backend}; on a CPU --backend torch usually trains faster"
 
 
 def warn_of_data(run):
     """Prints what speaks against the data of a run."""
     from keras_gmlp.data.run_folder import record_samples
-    from keras_gmlp.inspection.near_duplicates import find_equal_files, find_equal_texts
 
     task, data = run.recipe.task, run.data
     if task.domain == "images":
-        if data.train.paths and (found := find_equal_files(record_samples(data))):
-            copy, original = map(printable, next(iter(found.items())))
+        samples = record_samples(data) if data.train.paths else []
+        known = {s.hash: s.name for s in samples if s.split == "train" and s.hash}
+        if found := [s for s in samples if s.split == "test" and s.hash in known]:
+            copy, original = map(printable, (found[0].name, known[found[0].hash]))
             warn_of_copies(found, data.test, "images", f"{copy} is {original}")
         return
     if task.headline == "accuracy":
@@ -77,7 +64,8 @@ def warn_of_data(run):
                 f"number of test texts: {samples:,}, so the accuracy has a standard error of up to "
                 f"{50 / samples**0.5:.0f} points. Test on more if you can (--test, --hold-out)."
             )
-        if found := find_equal_texts(data):
+        known = set(data.train.texts)
+        if found := [text for text in data.test.texts if text in known]:
             warn_of_copies(found, data.test, "texts", f"such as {shortened(repr(found[0]), 60)}")
     if line := task.find_unknown(data):
         warn(line)
@@ -89,10 +77,6 @@ def warn_of_copies(found, test, unit, example):
         f"{len(found):,} of {len(test):,} test {unit} are training {unit} too ({example}); the "
         "test accuracy will be too high. Remove them from one of the splits."
     )
-
-
-def warn(text):
-    print_error("train: warning", text)
 
 
 def report(options, results, directory):
@@ -107,7 +91,7 @@ def report(options, results, directory):
     own = [name.removeprefix("test_") for name in metrics if name.startswith("test_")]
     names = [name for name in SCORES if name in own] or own  # those of a user's task
     scores = [
-        f"{split} {name.replace('_', ' ')} {show_score(name, metrics[f'{split}_{name}'])}"
+        f"{split} {name.replace('_', ' ')} {format_score(name, metrics[f'{split}_{name}'])}"
         for split in ("test", "validation")
         for name in names
         if f"{split}_{name}" in metrics
@@ -123,15 +107,11 @@ def report(options, results, directory):
         score = next(name for name in SCORES if name in export)
         print(
             f"export  {directory}/model.tflite, {score.replace('_', ' ')} "
-            f"{show_score(score, export[score])}, {export['megabytes']} MB, "
+            f"{format_score(score, export[score])}, {export['megabytes']} MB, "
             f"{export['latency_ms']} ms per image on one thread"
         )
     if metrics["epochs"]:
         print(f"curves  {directory}/curves.png")
-
-
-def show_score(name, value):
-    return f"{100 * value:.2f} %" if SCORES.get(name) else f"{value:.4g}"
 
 
 def report_folds(options, results, directory):
