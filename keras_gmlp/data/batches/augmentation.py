@@ -18,8 +18,9 @@ from keras_gmlp.data.batches.rand_augment import (
     apply_operations,
 )
 from keras_gmlp.data.images.resized_crop import DRAWS
+from keras_gmlp.utils.errors import check_ranges
 
-SWITCHES = ("flip", "alternating_flip")  # True and False, or 1 and 0
+SHARE = (lambda value: isinstance(value, Real) and 0 <= value <= 1, "a number in [0, 1]")
 
 MIXUP_ALPHA = 0.8  # MixUp's weights follow beta(0.8, 0.8), as in timm's recipes
 
@@ -70,23 +71,16 @@ class Augmentation:
     mix_until: float = 1.0
 
     def __post_init__(self):
-        scale = self.resized_crop
+        scale, (fits, _) = self.resized_crop, SHARE
         is_pair = isinstance(scale, tuple | list) and len(scale) == 2
-        numbers = is_pair and all(isinstance(share, int | float) for share in scale)
-        if scale and not (numbers and 0 < scale[0] <= scale[1] <= 1):
+        if scale and not (is_pair and all(map(fits, scale)) and 0 < scale[0] <= scale[1]):
             raise ValueError(
                 "augmentation resized_crop must be the smallest and the largest share of the area, "
                 f"such as [0.08, 1]; received {scale!r}."
             )
         object.__setattr__(self, "resized_crop", tuple(scale) if scale else None)  # JSON has lists
-        for name, value in dataclasses.asdict(self).items():
-            if name == "resized_crop":
-                continue
-            is_number = isinstance(value, Real) and (name in SWITCHES or value is not True)
-            if not (is_number and 0 <= value <= 1):
-                raise ValueError(
-                    f"augmentation {name} must be a number in [0, 1]; received {value!r}."
-                )
+        names = [field.name for field in dataclasses.fields(self)]
+        check_ranges(self, {name: SHARE for name in names if name != "resized_crop"})
         if self.mixup + self.cutmix > 1:
             raise ValueError(
                 "mixup and cutmix are shares of the batches, together at most 1; received "
@@ -105,25 +99,16 @@ class Augmentation:
 
 # Where a sample's random numbers are. All are uniform in [0, 1) but, where they are used, the
 # strengths of RandAugment, which are normal, and the weights of MixUp. `CHOICE` decides how a batch
-# mixes and is equal in all rows. `WINDOW` is drawn for a random resized crop only.
+# mixes and is equal in all rows. `WINDOW` is drawn for a random resized crop only. What follows is
+# drawn after all others, and only if it is used, so that existing seeds draw what they drew.
 CROP, FLIP, CUTOUT, ERASING = slice(0, 2), 2, slice(3, 5), slice(5, 10)
 OPERATION, STRENGTH, SIGN = (slice(10 + 2 * i, 12 + 2 * i) for i in range(3))
 MIXUP, CUTMIX, CHOICE, WINDOW = 16, slice(17, 20), 20, slice(21, 21 + DRAWS)
+COLUMNS = WINDOW.stop
 
 
 def make_draw(augmentation, seed, samples, epochs=None):
-    """Returns the function that draws the random numbers of a training step.
-
-    Args:
-        augmentation: An `Augmentation`.
-        seed: From 0 on.
-        samples: Number of training samples.
-        epochs: Number of epochs in all, which `mix_from` and `mix_until` require.
-
-    Returns:
-        A function from the epoch, the step in it, both from 0, and the indices of the step's
-        samples to float32 `(indices, numbers)`. It has no state.
-    """
+    """Returns a function from epoch, step and samples to float32 `(samples, numbers)`."""
     if (augmentation.mix_from, augmentation.mix_until) != (0, 1) and epochs is None:
         raise ValueError(
             "mix_from and mix_until are shares of the epochs; give their number, "
@@ -135,7 +120,8 @@ def make_draw(augmentation, seed, samples, epochs=None):
 
     def draw(epoch, step, indices):
         generator = make_generator(seed, epoch, step)
-        numbers = generator.random((len(indices), columns), "float32")
+        numbers = np.zeros((len(indices), COLUMNS), "float32")
+        numbers[:, :columns] = generator.random((len(indices), columns), "float32")
         if augmentation.rand_augment:
             numbers[:, STRENGTH] = generator.standard_normal((len(indices), 2))
         if augmentation.mixup:
@@ -149,19 +135,8 @@ def make_draw(augmentation, seed, samples, epochs=None):
 
 
 def make_augmenter(augmentation, mirror, classes, xp, rows=None):
-    """Returns a function that changes a batch, except for `resized_crop`.
-
-    Args:
-        augmentation: An `Augmentation`.
-        mirror: Whether a mirrored image keeps its label.
-        classes: Number of classes.
-        xp: The namespace of TensorFlow or JAX; see `namespaces`.
-        rows: Targets of each label, for sets of labels.
-
-    Returns:
-        A function from uint8 images, class indices and the numbers of `make_draw` to float32 images
-        and labels.
-    """
+    """Returns a function that changes uint8 images and indices, except for `resized_crop`."""
+    # `rows` are the targets of each set of labels, `xp` is one of the `namespaces`.
     mixes, flip = bool(augmentation.mixup or augmentation.cutmix), augmentation.flip and mirror
 
     def change(images, labels, numbers):
