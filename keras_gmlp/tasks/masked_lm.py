@@ -143,13 +143,13 @@ class MaskedLM(TextTask):
     def evaluation_batches(self, data, split="test", samples=-1):
         import keras
 
-        from keras_gmlp.data.batches.host import ArrayBatches
+        from keras_gmlp.data.batches.host import array_batches
         from keras_gmlp.data.text.masking import validation_set
 
         windows = validation_set(getattr(data, split), self.length)
         part = slice(None if samples < 0 else samples)
         arrays = keras.tree.map_structure(lambda array: array[part], windows)
-        return ArrayBatches(*arrays, batch_size=128)
+        return array_batches(*arrays, batch_size=128)
 
     def validation_batches(self, data):
         return self.evaluation_batches(data, samples=self.validation_windows)

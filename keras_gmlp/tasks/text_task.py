@@ -93,11 +93,11 @@ class TextTask(Task):
         return TextBatches(ids, targets, batch_size, position.seed, position.step, cuts)
 
     def evaluation_batches(self, data, split="test", samples=-1):
-        from keras_gmlp.data.batches.host import ArrayBatches
+        from keras_gmlp.data.batches.host import array_batches
 
         part = slice(None if samples < 0 else samples)
         ids, targets = (array[part] for array in data.encode(split, self.length))
-        return ArrayBatches(ids, targets, batch_size=TESTED)
+        return array_batches(ids, targets, batch_size=TESTED)
 
     def describe_data(self, data):
         entries = {"data": data.name, "tokenizer": data.tokenizer.hash}

@@ -22,7 +22,7 @@ from read_table import read_table
 from tiny_run import RECIPE, make_data, tiny_model
 
 import keras_gmlp
-from keras_gmlp.data.batches.host import ArrayBatches
+from keras_gmlp.data.batches.host import array_batches
 from keras_gmlp.training import pipeline
 from keras_gmlp.training.devices import use_devices
 
@@ -179,7 +179,7 @@ def test_processes_compare_the_number_of_samples(tmp_path, monkeypatch):
 
 @pytest.mark.once
 def test_batches_of_a_dataset_are_divided(monkeypatch):
-    batches = ArrayBatches({"a": np.arange(12).reshape(6, 2)}, np.arange(6), batch_size=4)
+    batches = array_batches({"a": np.arange(12).reshape(6, 2)}, np.arange(6), batch_size=4)
     monkeypatch.setattr(pipeline, "find_process", lambda: (1, 2))
     task = SimpleNamespace(training_batches=lambda *_: batches)
     recipe = SimpleNamespace(task=task, seed=0, epochs=1, count_batches=lambda data: (4, 1))

@@ -42,16 +42,14 @@ def training_batches(data, batch_size, augmentation=None, position=0):
         rows of probabilities with MixUp or CutMix; of sets of labels rows of 0 and 1.
 
     Raises:
-        ValueError: If `batch_size` is below 1 or does not split into parts, an image cannot be
-            read, or a `tf.data.Dataset` does not fit in memory. When samples stream, reading fails
-            during iteration; see `one_line_errors`.
+        ValueError: If `batch_size` does not split into parts, an image cannot be read, or a
+            `tf.data.Dataset` does not fit in memory. When samples stream, reading fails during
+            iteration; see `one_line_errors`.
         ImportError: If TensorFlow is not installed.
     """
     tf = require("tensorflow", "training_batches", "demo")
     from keras_gmlp.data.batches.namespaces import tensorflow_namespace
 
-    if batch_size < 1:
-        raise ValueError(f"batch_size must be at least 1; received {batch_size}.")
     if not isinstance(position, Position):
         position = Position(position)
     augmentation = augmentation or Augmentation(crop=0, flip=False)
@@ -136,42 +134,37 @@ def evaluation_batches(data, batch_size=250, split="test", samples=-1):
     Raises:
         ValueError: If an image cannot be read. When samples stream, reading fails during iteration.
     """
-    chosen = getattr(data, split)
-    chosen = chosen if samples < 0 else chosen.take(slice(samples))
-    return SampleBatches(chosen.keep(), data.label_rows(), batch_size)
+    chosen, rows = getattr(data, split), data.label_rows()
+    chosen = (chosen if samples < 0 else chosen.take(slice(samples))).keep()
+
+    def read(part):
+        part = chosen.take(part)
+        images, labels = part.read(slice(None)), part.labels
+        return images, labels if rows is None else rows[labels]
+
+    return Batches(len(chosen), batch_size, read, not (chosen.in_memory or chosen.in_order))
 
 
-class SampleBatches(keras.utils.PyDataset):
-    """Batches of `Samples`, in order; larger ones than the memory are read ahead."""
+def array_batches(*arrays, batch_size):
+    """Returns batches of equally long arrays, in order; the first may be a dict of them."""
 
-    def __init__(self, samples, rows, batch_size):
-        ahead = not (samples.in_memory or samples.in_order)
+    def read(part):
+        return keras.tree.map_structure(lambda array: array[part], arrays)
+
+    return Batches(len(arrays[1]), batch_size, read)
+
+
+class Batches(keras.utils.PyDataset):
+    """Batches in order, which a function reads from slices, perhaps ahead of their use."""
+
+    def __init__(self, count, batch_size, read, ahead=False):
         super().__init__(workers=1 + ahead, max_queue_size=PREFETCHED)
-        self.samples, self.rows, self.batch_size = samples, rows, batch_size
+        self.count, self.batch_size, self.read = count, batch_size, read
 
     def __len__(self):
-        return -(-len(self.samples) // self.batch_size)
+        return -(-self.count // self.batch_size)
 
     def __getitem__(self, index):
         if index >= len(self):  # ends a `for` loop
             raise IndexError(f"batch {index} of {len(self)}")
-        start = index * self.batch_size
-        part = self.samples.take(slice(start, start + self.batch_size))
-        images, labels = part.read(slice(None)), part.labels
-        return images, labels if self.rows is None else self.rows[labels]
-
-
-class ArrayBatches(keras.utils.PyDataset):
-    """Batches of equally long arrays, in order; for `evaluate` and `predict` on any backend."""
-
-    def __init__(self, inputs, targets, *weights, batch_size):
-        super().__init__()
-        self.inputs, self.arrays, self.batch_size = inputs, (targets, *weights), batch_size
-
-    def __len__(self):
-        return -(-len(self.arrays[0]) // self.batch_size)
-
-    def __getitem__(self, index):
-        part = slice(index * self.batch_size, (index + 1) * self.batch_size)
-        arrays = (self.inputs, *self.arrays)  # the inputs may be a dict
-        return keras.tree.map_structure(lambda array: array[part], arrays)
+        return self.read(slice(index * self.batch_size, (index + 1) * self.batch_size))

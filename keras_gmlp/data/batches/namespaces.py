@@ -1,26 +1,17 @@
-"""TensorFlow and JAX under the same names, for functions that serve both."""
+"""TensorFlow and JAX under the same names, for functions that serve both.
+
+`take` gathers along an axis within each sample, `gather` gathers samples. `apply_each` applies to
+each image the function of its kind; images of further kinds stay. `map_levels` maps a channel by
+the table that a function makes of its histogram.
+"""
 
 import functools
-
-
-class Namespace:
-    """The functions of a module, and those that TensorFlow and JAX name differently."""
-
-    # `take` gathers along an axis within each sample, `gather` gathers samples. `apply_each`
-    # applies to each image the function of its kind; images of further kinds stay. `map_levels`
-    # maps a channel by the table that a function makes of its histogram.
-
-    def __init__(self, module, **functions):
-        self._module = module
-        vars(self).update(functions)
-
-    def __getattr__(self, name):
-        return getattr(self._module, name)
+from types import SimpleNamespace
 
 
 @functools.cache
 def tensorflow_namespace():
-    """Returns the `Namespace` of TensorFlow, for tf.data."""
+    """Returns TensorFlow's functions, for tf.data."""
     import tensorflow as tf
 
     def take(array, index, axis):
@@ -48,8 +39,8 @@ def tensorflow_namespace():
         table = make_table(tf.reshape(counts, (-1, 256)))
         return tf.gather(tf.reshape(table, (-1,)), index)
 
-    return Namespace(
-        tf,
+    return SimpleNamespace(
+        **vars(tf),
         take=take,
         switch=tf.switch_case,
         mean=tf.reduce_mean,
@@ -62,7 +53,7 @@ def tensorflow_namespace():
 
 @functools.cache
 def jax_namespace():
-    """Returns the `Namespace` of JAX, for training steps on the device."""
+    """Returns JAX's functions, for training steps on the device."""
     import jax
     import jax.numpy as jnp
 
@@ -90,15 +81,15 @@ def jax_namespace():
 
         return jax.vmap(map_one)(levels + 256 * jnp.arange(channels))
 
-    return Namespace(
-        jnp,
-        cast=jnp.asarray,
-        take=take,
-        gather=functools.partial(jnp.take, axis=0),
-        switch=jax.lax.switch,
-        one_hot=jax.nn.one_hot,
-        smallest=functools.partial(jnp.min, axis=-1, keepdims=True),
-        apply_each=apply_each,
-        auto_contrast=auto_contrast,
-        map_levels=map_levels,
-    )
+    different = {
+        "cast": jnp.asarray,
+        "take": take,
+        "gather": functools.partial(jnp.take, axis=0),
+        "switch": jax.lax.switch,
+        "one_hot": jax.nn.one_hot,
+        "smallest": functools.partial(jnp.min, axis=-1, keepdims=True),
+        "apply_each": apply_each,
+        "auto_contrast": auto_contrast,
+        "map_levels": map_levels,
+    }
+    return SimpleNamespace(**vars(jnp) | different)
