@@ -57,8 +57,7 @@ class PlannedRun:
     @property
     def metrics(self):
         """`metrics.json`, a dict; empty if the run is not complete."""
-        names = (f"test_{self.measure}", "parameters", "epochs")
-        return Run(self.directory).require_numbers(names) if self.complete else {}
+        return Run(self.directory).metrics if self.complete else {}
 
     @property
     def score(self):

@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from keras_gmlp.data.datasets import canonical_name, find_path, holds_files, same_data
+from keras_gmlp.data.datasets import find_path, holds_files, same_data
 from keras_gmlp.data.images.folder import list_splits
 from keras_gmlp.data.images.packed import is_packed, load_packed
 from keras_gmlp.data.images.table import SEVERAL
@@ -37,14 +37,9 @@ class Sample(NamedTuple):
 
 
 class Run:
-    """The folder of a run, or the one that a model file is in.
+    """The folder of a run, or the one that a model file is in."""
 
-    Attributes:
-        path: The folder.
-        recipe: `recipe.json`, a dict; empty without the file.
-        metrics: `metrics.json`, a dict; empty without the file, as that of a run that goes on.
-        samples: The `Sample`s in `samples.csv`; none of data sets by name and of older runs.
-    """
+    # `recipe` and `metrics` are the files of that name, dicts; empty without the file.
 
     def __init__(self, source):
         place = Path(find_shipped(source))
@@ -53,12 +48,7 @@ class Run:
 
     @functools.cached_property
     def recipe(self):
-        recipe = self._read("recipe.json")
-        command, places = (recipe.get(name, {}) for name in ("command", "places"))
-        are_dicts = isinstance(command, dict) and isinstance(places, dict)
-        if not (are_dicts and all(isinstance(place, str) for place in places.values())):
-            raise ValueError(f"{self.path}/recipe.json: damaged (command or places). {RESTORE}")
-        return recipe
+        return self._read("recipe.json")
 
     @functools.cached_property
     def metrics(self):
@@ -69,15 +59,6 @@ class Run:
         """Whether the run is complete: `metrics.json` is its last file."""
         # Without `recipe.json`, `metrics.json` may be the user's.
         return all((self.path / name).exists() for name in ("metrics.json", "recipe.json"))
-
-    def require_numbers(self, names):
-        """Returns the metrics; raises a `ValueError` if one of these is missing."""
-        for name in names:
-            if type(self.metrics.get(name)) not in (int, float):
-                raise ValueError(
-                    f"{self.path}/metrics.json: damaged (it has no number {name}). {RESTORE}"
-                )
-        return self.metrics
 
     def _read(self, name):
         path = self.path / name
@@ -97,31 +78,17 @@ class Run:
 
     @functools.cached_property
     def samples(self):
+        """The `Sample`s in `samples.csv`; none of data sets by name and of older runs."""
         path = self.path / SAMPLES
         if not path.is_file():
             return []
-        try:
-            with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
-                return [Sample(*row) for row in csv.reader(file)][1:]
-        except (TypeError, csv.Error):
-            raise ValueError(f"{path}: damaged; restore it, or train the run again.") from None
+        with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
+            return [Sample(*row) for row in csv.reader(file)][1:]
 
     def data(self, name=None, split=None):
-        """Returns the name of images, whether they are the run's, and how to divide them.
-
-        Data that hold at least half of what a run recorded for testing are its own, wherever they
-        are. Samples that came later are in none of its splits.
-
-        Args:
-            name: Name of the data. Defaults to the run's.
-            split: `"all"` to divide nothing.
-
-        Returns:
-            `(name, own, division)`; the last are arguments of `LabelledImages`.
-
-        Raises:
-            ValueError: If the run names no data, or others are where its own were. One line.
-        """
+        """Returns the name of images, if they are the run's, and arguments of `load_divided`."""
+        # Data that hold at least half of what a run recorded for testing are its own, wherever
+        # they are. Samples that came later are in none of its splits. "all" divides nothing.
         chosen, own = self._choose(name)
         if self.samples:
             samples = _list_images(chosen)
@@ -135,15 +102,7 @@ class Run:
         return chosen, own, {"groups": self.recipe.get("groups"), "parts": parts}
 
     def texts(self, name=None, split=None, columns=None):
-        """Returns the `TextSource` of texts, and whether they are the run's.
-
-        Args:
-            name, split: As for `data`.
-            columns: The columns that are given, a dict.
-
-        Raises:
-            ValueError: See `data`.
-        """
+        """Returns the `TextSource` of texts, and whether they are the run's; see `data`."""
         chosen, own = self._choose(name)
         columns = dict(columns or {})
         other = columns.get("test")  # texts for testing in place of the run's
@@ -167,7 +126,7 @@ class Run:
     def load_images(self, image_shape, name=None, fit="crop"):
         """Returns the images of the run, or others, an `ImageData` that is divided as its own."""
         name, _, division = self.data(name)
-        return load_divided(canonical_name(name), image_shape, fit, **division)
+        return load_divided(name, image_shape, fit, **division)
 
     def _choose(self, name):
         """Returns the name of data, by default the run's, and if it is that of the run's data."""
@@ -220,12 +179,7 @@ class Run:
             )
 
     def warn_of(self, name, samples):
-        """Warns if the run was trained on samples of data, which another run held out.
-
-        Args:
-            name: Name of the data.
-            samples: Texts, or paths of image files as bytes.
-        """
+        """Warns if the run was trained on samples of data: texts, or paths as bytes."""
         if self.samples:
             self._warn_of_trained(name, self._find_splits(_describe(samples, find_path(name))))
 

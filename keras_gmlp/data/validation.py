@@ -94,7 +94,6 @@ def find_held_out(data, share, groups=None, seed=0):
 
 def make_folds(data, count=5, groups=None, seed=0):
     """Divides the training images into folds, a list of `ImageData` that test one fold each."""
-    check_folds(count)
     refuse_several(data.name, data.label_sets)
     require("sklearn", "Cross-validation", "demo")
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
@@ -122,12 +121,6 @@ def make_folds(data, count=5, groups=None, seed=0):
         train, test = (data.train.take(places) for places in (kept, cut))
         folds.append(dataclasses.replace(data, train=train, test=test))
     return folds
-
-
-def check_folds(count):
-    """Raises a `ValueError` if there are fewer than two folds."""
-    if count < 2:
-        raise ValueError(f"folds must be at least 2; received {count}.")
 
 
 def _find_members(data, groups):

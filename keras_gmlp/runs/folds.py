@@ -4,7 +4,6 @@ import dataclasses
 import statistics
 from pathlib import Path
 
-from keras_gmlp.data.validation import check_folds
 from keras_gmlp.utils.files import write_json
 
 
@@ -18,11 +17,7 @@ def fold_settings(settings, count):
     Returns:
         A list of `RunSettings`, whose folders are `fold-1` and so on in that of the settings. Each
         run tests the fold that it does not train on; nothing reads the test images.
-
-    Raises:
-        ValueError: If there are fewer than two folds.
     """
-    check_folds(count)
     return [
         dataclasses.replace(
             settings, folds=count, fold=fold, out=str(Path(settings.out, f"fold-{fold}"))

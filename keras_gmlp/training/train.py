@@ -115,7 +115,7 @@ def train(
             stack.enter_context(directory_lock(directory, LOCK_TIMEOUT))
             claim(directory, {**(extra or {}), **own}, recipe, data, restart)
         if agree(Run(directory).complete):
-            return _load(model, task, directory)
+            return _load(model, directory)
         checkpoint = RunCheckpoint(directory / "checkpoint")
         if not checkpoint.files():
             if getattr(task, "fit_head", 0):
@@ -136,10 +136,9 @@ def train(
         return Run(directory).metrics
 
 
-def _load(model, task, directory):
+def _load(model, directory):
     """Loads the weights of a complete run; returns its metrics."""
-    names = ("epochs", "parameters", f"test_{task.headline}")
-    metrics = Run(directory).require_numbers(names)
+    metrics = Run(directory).metrics
     try:
         saved = load_model(directory / "model.keras", compile=False)
         model.set_weights(saved.get_weights())

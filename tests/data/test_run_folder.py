@@ -180,16 +180,6 @@ def test_pictures_of_another_project_are_refused(photos, tmp_path, monkeypatch):
         run.data()
 
 
-def test_part_that_was_trained_on_is_counted(photos, tmp_path):
-    data = begin(data=photos)
-    for number, path in enumerate(data.train.paths):
-        label = os.path.basename(os.path.dirname(os.fsdecode(path)))
-        (tmp_path / "part" / label).mkdir(parents=True, exist_ok=True)
-        shutil.copy(os.fsdecode(path), tmp_path / "part" / label / f"{number}.png")
-    with pytest.warns(DataWarning, match="trained on 45 of these 45"):
-        assert not Run("run").data(tmp_path / "part")[1]
-
-
 @pytest.mark.filterwarnings("default::keras_gmlp.utils.errors.DataWarning")
 def test_other_run_that_was_trained_on_test_pictures_is_named(photos, capsys):
     begin("a", data=photos)
@@ -314,20 +304,6 @@ def test_test_texts_that_are_training_texts(tmp_path, monkeypatch):
 
 def test_named_sets_are_not_recorded():
     assert record_samples(load("digits")) == []
-
-
-def test_data_of_a_damaged_record(photos):
-    os.mkdir("run")
-    for recipe in ({"data": None}, {"data": [{}]}, {"data": photos, "places": {photos: 1}}):
-        write_json("run/recipe.json", recipe)
-        with pytest.raises(ValueError, match=r"data|damaged"):
-            Run("run").data()
-    os.remove("run/recipe.json")
-    begin(data=photos)
-    with open(f"run/{SAMPLES}", "w") as file:
-        file.write("split,label\ntest,cat\n")
-    with pytest.raises(ValueError, match="damaged"):
-        Run("run").data(photos)
 
 
 def test_a_folder_is_the_same_by_any_name(photos, tmp_path):

@@ -36,7 +36,7 @@ def test_each_image_is_tested_once_and_each_class_in_every_fold():
     assert sorted(tested) == list(range(21))
     with pytest.raises(ValueError, match="class c"):
         make_folds(whole, 4)
-    with pytest.raises(ValueError, match="at least 2"):
+    with pytest.raises(ValueError, match="n_splits"):
         make_folds(whole, 1)
 
 

@@ -55,7 +55,6 @@ def cut(text):
         ("stopped", "recipe.json", None, "missing"),
         ("stopped", "recipe.json", cut, "damaged"),
         ("stopped", "checkpoint/000001.weights.h5", cut, "cannot be loaded"),
-        ("complete", "metrics.json", lambda text: "{}", "epochs"),
         ("complete", "model.keras", cut, "cannot be loaded"),
     ],
 )
