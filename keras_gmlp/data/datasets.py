@@ -9,7 +9,7 @@ import numpy as np
 from keras_gmlp.data.images.folder import load_folder
 from keras_gmlp.data.images.image_data import ImageData
 from keras_gmlp.data.images.packed import is_packed, load_packed
-from keras_gmlp.data.images.resizing import choose_shape, require_fit, require_size
+from keras_gmlp.data.images.resizing import choose_shape, require_fit
 from keras_gmlp.data.images.samples import from_arrays, resize_images
 from keras_gmlp.data.images.table import is_table
 from keras_gmlp.data.tfds import load_images
@@ -19,10 +19,6 @@ from keras_gmlp.utils.files import why_missing
 
 def find_path(name):
     """Returns the path that a data set's name is, if it is one."""
-    if not isinstance(name, str | os.PathLike):  # such as null in a record
-        raise ValueError(f"data: received {name!r:.80}; expected a data set's name or a path.")
-    if not str(name):  # an unset shell variable, not the current folder
-        raise ValueError("'': an empty name; expected a data set's, or a folder of class folders.")
     return Path(os.path.expanduser(name))
 
 
@@ -42,14 +38,9 @@ def holds_files(name):
 def check_path(name):
     """Checks a name that can only be a path."""
     path = find_path(name)
-    looks_like_path = is_table(path) or re.search(r"^[./~]|/$|\\", str(name)) or path.is_symlink()
-    if looks_like_path and not path.exists():
+    found = path.is_file() if is_table(path) else path.is_dir()
+    if re.search(r"^[./~]|/$|\\", str(name)) and not found:
         raise ValueError(f"{name}: {why_missing(path, 'file' if is_table(path) else 'folder')}.")
-    if path.is_file() and not is_table(path) and (path.suffix or path.parent != Path()):
-        raise ValueError(
-            f"{name}: a file; expected a data set's name, or a folder of class folders, or a table "
-            "(.csv, .tsv)."
-        )
 
 
 def load(name, image_size=None, data_dir=None, channels=None, groups=None, fit=None, roles=None):
@@ -87,12 +78,10 @@ def load(name, image_size=None, data_dir=None, channels=None, groups=None, fit=N
 
     Raises:
         ValueError: If the data set or folder does not exist, or has no images or classes; if
-            the fit is unknown, or not that of a packed set, or the size is impossible.
+            the fit is unknown, or not that of a packed set.
     """
     if fit is not None:
         require_fit(fit)
-    if image_size is not None:
-        require_size(image_size)
     require_one_of("channels", channels, (None, 1, 3))
     path, wanted = find_path(name), (*(image_size or (None, None)), channels)
     if holds_files(name):

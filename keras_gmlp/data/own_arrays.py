@@ -51,8 +51,6 @@ def from_arrays(train, test=None, labels=None, name=None):
     elif isinstance(train, tuple | list) and len(train) == 2 and isinstance(train[0], tuple):
         parts = {"train": train[0], "test": train[1]}
     parts = {key: _read(part) for key, part in parts.items() if part is not None}
-    if "train" not in parts:
-        raise ValueError(f"expected a split train; received {', '.join(map(str, train))}.")
     if labels is None:
         found = np.concatenate([indices for _, indices in parts.values()])
         numbered = found.dtype.kind in "biuf"
@@ -86,18 +84,12 @@ def from_arrays(train, test=None, labels=None, name=None):
 def _read(samples):
     """Returns the images of a split, and their class indices or names."""
     if hasattr(samples, "as_numpy_iterator"):
-        spec = samples.element_spec
-        if not isinstance(spec, tuple) or len(spec) != 2:
-            raise ValueError(f"expected a tf.data.Dataset of (image, label); received {spec}.")
+        batched = samples.element_spec[0].shape.rank == 4
         with one_line_errors():
-            single = samples.unbatch() if spec[0].shape.rank == 4 else samples
+            single = samples.unbatch() if batched else samples
             images, labels = zip(*single.as_numpy_iterator(), strict=True)
-    elif isinstance(samples, tuple | list) and len(samples) == 2:
-        images, labels = samples
     else:
-        raise ValueError(
-            f"expected images and labels, or a tf.data.Dataset; received {type(samples).__name__}."
-        )
+        images, labels = samples
     images, labels = np.asarray(images), np.asarray(labels)
     images = images[..., None] if images.ndim == 3 else images
     if images.ndim == 4 and images.shape[1] in (1, 3) and images.shape[3] not in (1, 3):

@@ -4,7 +4,7 @@ import collections
 import itertools
 import os
 
-from keras_gmlp.data.datasets import canonical_name, holds_files
+from keras_gmlp.data.datasets import holds_files
 from keras_gmlp.data.images.samples import from_files
 from keras_gmlp.data.validation import load_divided
 from keras_gmlp.utils.errors import printable, require_one_of
@@ -19,12 +19,12 @@ class LabelledImages:
     # `parts` are arguments of `divide_training`, `roles` the splits that a run recorded.
     def __init__(self, name, split="test", groups=None, parts=None, roles=None):
         require_one_of("split", split, SPLITS)
-        self.name, self.split = canonical_name(name), split
         parts = parts if split in ("train", "validation") else None
         if split == "all" and holds_files(name):  # also of too few images for a test split
             roles = collections.defaultdict(lambda: "test")
         self._division = {"groups": groups, "parts": parts, "roles": roles}
-        data = load_divided(self.name, **self._division)
+        data = load_divided(name, **self._division)
+        self.name, self.split = data.name, split
         self.labels, self.label_rows = data.labels, data.label_rows()
         splits = self._choose(data)
         pairs = (zip(s.paths, s.labels, strict=True) for s in splits.values() if s.paths)

@@ -17,10 +17,7 @@ HEIC_ADVICE = "pip install pillow-heif reads HEIC"
 
 def find_images(path, left_out=None):
     """Lists the image files in a folder and its subfolders; `left_out` gets the other files."""
-    name = printable(path)
-    if "://" in str(path):
-        raise ValueError(f"{name}: an address; download the image and give its path.")
-    path = Path(path)
+    path, name = Path(path), printable(path)
     if not path.is_dir():
         if not path.is_file():  # reading a pipe would block
             raise ValueError(f"{name}: {why_missing(path)}.")

@@ -38,6 +38,7 @@ def load_folder(root, wanted, groups=None, fit="crop", roles=None):
 def list_splits(root, groups=None, roles=None):
     """Returns the class names; by split, the (path, class index) pairs; and the sets of labels."""
     labels, splits, label_sets = list_table(root) if is_table(root) else _list_folders(root)
+    check_labels(labels, printable(root))
     if roles is not None:
         pairs = {"train": [], "test": []}
         for pair in itertools.chain(*splits.values()):
@@ -70,9 +71,8 @@ def _list_folders(root):
     if len(splits) < 2:
         splits = {"": root}
     first = splits.get("train", root)
-    names = [folder.name for folder in _find_classes(first)]
-    check_labels(names, printable(first))
-    labels, left_out, loose = tuple(sorted(set(map(clean_label, names)))), [], []
+    labels = tuple(sorted({clean_label(folder.name) for folder in _find_classes(first)}))
+    left_out, loose = [], []
     if len(labels) < 2:
         found = f"{labels[0]} only" if labels else "none"
         raise ValueError(

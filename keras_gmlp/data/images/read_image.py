@@ -49,30 +49,27 @@ def read_views(
     exact = crop is not None or interpolation == "nearest"
     least = min([1, *(side for side, _, _ in parts)])
     reduced = None if exact else math.ceil(4 * max(height, width) / least)
-    try:
-        image = _decode(source, name, "L" if channels == 1 else "RGB", reduced)
-        boxes = [find_part_box(image.size, (width, height), part) for part in parts]
-        views = [image.resize((width, height), resampling, box) for box in boxes]
-        if window is not None:
-            top, left, rows, columns = map(int, window(image.height, image.width))
-            image = image.crop((left, top, left + columns, top + rows))
-            image = image.resize((width, height), Image.Resampling.BILINEAR)
-        elif fit == "stretch":
-            image = image.resize((width, height), resampling)
-        elif fit == "pad":
-            image = pad_picture(image, (width, height), resampling)
-        elif crop is None:
-            image = ImageOps.fit(image, (width, height), resampling)
-        else:
-            scaled = find_cover_size(image.size, (width, height), crop)
-            if scaled[0] * scaled[1] > MAX_PIXELS:
-                raise ValueError(
-                    f"{name}: {image.width} by {image.height} is too thin: scaled it would have "
-                    f"more than {MAX_PIXELS:,} pixels. Cut it first."
-                )
-            image = crop_picture(image, scaled, (width, height), resampling)
-    except MemoryError:
-        raise MemoryError(f"{name}: not enough memory to decode and scale it.") from None
+    image = _decode(source, name, "L" if channels == 1 else "RGB", reduced)
+    boxes = [find_part_box(image.size, (width, height), part) for part in parts]
+    views = [image.resize((width, height), resampling, box) for box in boxes]
+    if window is not None:
+        top, left, rows, columns = map(int, window(image.height, image.width))
+        image = image.crop((left, top, left + columns, top + rows))
+        image = image.resize((width, height), Image.Resampling.BILINEAR)
+    elif fit == "stretch":
+        image = image.resize((width, height), resampling)
+    elif fit == "pad":
+        image = pad_picture(image, (width, height), resampling)
+    elif crop is None:
+        image = ImageOps.fit(image, (width, height), resampling)
+    else:
+        scaled = find_cover_size(image.size, (width, height), crop)
+        if scaled[0] * scaled[1] > MAX_PIXELS:
+            raise ValueError(
+                f"{name}: {image.width} by {image.height} is too thin: scaled it would have "
+                f"more than {MAX_PIXELS:,} pixels. Cut it first."
+            )
+        image = crop_picture(image, scaled, (width, height), resampling)
     return np.stack([np.asarray(view).reshape(image_shape) for view in (image, *views)])
 
 
@@ -126,27 +123,13 @@ def _open_source(source, stack):
     if isinstance(source, Image.Image):
         return source
     if isinstance(source, np.ndarray):
-        shape = source.shape[:2] if source.shape[2:] == (1,) else source.shape
-        fits = len(shape) == 2 or (len(shape) == 3 and shape[2] in (3, 4))
-        if source.dtype != np.uint8 or not fits or not source.size:
-            raise RefusedError(
-                "expected a uint8 array (height, width) or (height, width, channels) with 1, 3 or "
-                f"4 channels; received {source.dtype} {source.shape}."
-            )
-        return Image.fromarray(source.reshape(shape))
+        if source.dtype != np.uint8:  # Pillow has modes of more bits, without a known white
+            raise RefusedError(f"expected a uint8 array; received {source.dtype} {source.shape}.")
+        return Image.fromarray(source[..., 0] if source.shape[2:] == (1,) else source)
     if isinstance(source, str | os.PathLike):
         path, file = source, stack.enter_context(open(source, "rb"))  # noqa: SIM115
     else:
-        content = source.read() if hasattr(source, "read") else source
-        if not isinstance(content, bytes | bytearray | memoryview):
-            raise RefusedError(
-                "expected a path, bytes, a file object that is open for bytes, a Pillow image or "
-                f"a NumPy array; received {type(source).__name__}."
-            )
-        path, file = "", io.BytesIO(content)
-    if not file.read(1):
-        raise RefusedError("the file is empty.")
-    file.seek(0)
+        path, file = "", io.BytesIO(source.read() if hasattr(source, "read") else source)
     return stack.enter_context(open_image(file, path))
 
 

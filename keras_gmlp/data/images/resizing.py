@@ -6,30 +6,17 @@ around its centre, and fills the rest with black.
 """
 
 import math
-import numbers
 
 from PIL import Image
 
 from keras_gmlp.utils.errors import require_one_of
 
 FITS = ("crop", "stretch", "pad")
-LONGEST_SIDE = 16_384  # pixels
 
 
 def require_fit(fit):
     """Raises a `ValueError` if a name is not in `FITS`."""
     require_one_of("fit", fit, FITS)
-
-
-def require_size(size):
-    """Raises a `ValueError` if a size is not `(height, width)`, whole numbers in a range."""
-    sides = size if isinstance(size, list | tuple) else ()
-    whole = all(isinstance(n, numbers.Integral) for n in sides)
-    if len(sides) != 2 or not whole or not all(0 < n <= LONGEST_SIDE for n in sides):
-        raise ValueError(
-            f"image_size must be (height, width), whole numbers from 1 to {LONGEST_SIDE:,}; "
-            f"received {size!r}."
-        )
 
 
 def choose_shape(wanted, *others):

@@ -9,7 +9,7 @@ from keras_gmlp.data.images.label_sets import find_rarest
 from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.files import why_missing
 from keras_gmlp.utils.inputs import TABLES, find_roles, read_split
-from keras_gmlp.utils.labels import check_labels, clean_value
+from keras_gmlp.utils.labels import clean_value
 from keras_gmlp.utils.tables import find_column, read_rows
 
 SEVERAL = "|"  # between several labels
@@ -28,12 +28,8 @@ def name_folder(name):
 
 
 def list_table(path):
-    """Lists the images in a table.
-
-    Returns:
-        The class names; for each split the pairs of a path and an index, `""` if there are no
-        splits; and the sets of classes that are the indices, or `None` for one label each.
-    """
+    """Returns the classes, the pairs of a path and an index by split, and the sets of classes."""
+    # Without splits the only one is `""`. Sets are `None` where images have one label.
     path = Path(path)
     if not path.is_file():
         raise ValueError(f"{printable(path)}: {why_missing(path, 'file')}.")
@@ -58,7 +54,6 @@ def list_table(path):
         if "" in labels or "nan" in map(str.lower, labels):
             label = printable(label) or "empty"
             raise ValueError(f"{place}: label is {label}; expected the name of a class.")
-        check_labels(labels, place)
         if split and read_split(split) is None:
             split = printable(split)
             raise ValueError(f"{place}: split is {split}; expected train, test or validation.")
@@ -109,10 +104,8 @@ def _list_classes(path, rows):
             f"{printable(path)}: expected training images of two or more classes; found "
             f"{printable(*trained) + ' only' if trained else 'none'}."
         )
-    for labels, _, line in rows:
-        for label in set(labels) - trained:
-            raise ValueError(
-                f"{printable(path)}, {line}: there is no training image of class "
-                f"{printable(label)}."
-            )
+    if missing := {label for labels, _, _ in rows for label in labels} - trained:
+        raise ValueError(
+            f"{printable(path)}: there is no training image of class {printable(min(missing))}."
+        )
     return tuple(sorted(trained))

@@ -11,7 +11,7 @@ from refused import refused
 
 from keras_gmlp import data
 from keras_gmlp.data.images import samples
-from keras_gmlp.data.images.packed import from_pack, load_packed, pack
+from keras_gmlp.data.images.packed import load_packed, pack
 from keras_gmlp.data.images.samples import resize_images
 
 
@@ -80,17 +80,6 @@ def test_smaller_images_and_fewer(packed):
             np.testing.assert_array_equal(one, other)
 
 
-def test_recorded_splits_of_a_set_that_was_packed_again(packed):
-    whole = load_packed(packed)  # 16 images for training, then 4 for testing
-    images = np.concatenate([part.arrays()[0] for part in whole.splits().values()])
-    roles = ["test"] * 10 + ["train"] * 4 + [None] + ["test"] * 5
-    found = load_packed(packed, roles=dict(enumerate(roles)))
-    assert (len(found.train), len(found.test), found.validation) == (4, 15, None)
-    np.testing.assert_array_equal(found.test.arrays()[0], images[[*range(10), *range(15, 20)]])
-    tested = load_packed(packed, roles=dict.fromkeys(range(20), "test"))
-    assert (len(tested.train), len(tested.test)) == (0, 20)
-
-
 def test_nothing_is_left_of_a_set_that_cannot_be_written(tmp_path, photos, monkeypatch):
     found = data.load(photos, (16, 16))
     monkeypatch.setattr(found.test, "_read", lambda *_: 1 / 0)
@@ -132,19 +121,6 @@ def test_other_versions_and_files_that_do_not_match(packed):
     (packed / "packed.json").write_text(json.dumps({**description, "version": 2}))
     with refused("later version"):
         load_packed(packed)
-
-
-def test_file_larger_than_memory_is_read(tmp_path):
-    images, shape, start = 100_000, (512, 512, 3), 128
-    path = tmp_path / "images"
-    with open(path, "wb") as file:
-        file.truncate(start + images * np.prod(shape))  # 79 GB of zeros, which take no space
-        file.seek(-1, 2)
-        file.write(b"\x07")
-    mapped = np.memmap(path, "uint8", "r", start, (images, *shape))
-    (image,) = from_pack([mapped], [np.arange(images)], shape).read([-1])
-    path.unlink()
-    assert image.sum() == image[-1, -1, -1] == 7
 
 
 def test_images_are_requested_in_the_order_of_reading(packed, monkeypatch):

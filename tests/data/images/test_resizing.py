@@ -51,13 +51,6 @@ def test_what_each_fit_keeps_of_the_sides(flag):
     assert grey[5:15].all()
 
 
-def test_equal_aspects_differ_in_nothing():
-    images = np.random.default_rng(0).integers(0, 256, (3, 20, 40, 3), "uint8")
-    expected = resize_images(images, (10, 20, 3))
-    for fit in FITS:
-        np.testing.assert_array_equal(resize_images(images, (10, 20, 3), fit), expected)
-
-
 def test_bad_fit_is_refused(flag):
     for arguments, match in (
         ({"fit": ["pad"]}, "fit must be one of crop, stretch, pad"),

@@ -135,7 +135,7 @@ def test_mistakes_are_one_line(photos):
         ("path,label,split", [A + ",extra", B + ",train"], "line 2: split is extra"),
         ("path,label", [A, B[:-1] + "NaN"], "line 3: label is NaN"),
         ("path,label,split", [A + ",test", A + ",train"], "11.png has another .* split in line 2"),
-        ("path,label,split", UNKNOWN, "line 4: there is no training image of class c"),
+        ("path,label,split", UNKNOWN, "no training image of class c"),
     ):
         table = write(photos.parent / "labels.csv", rows, head)
         with refused(reason):
