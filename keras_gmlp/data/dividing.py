@@ -10,25 +10,18 @@ from keras_gmlp.utils.errors import printable
 
 def divide(groups, labels, share, seed):
     """Holds out a share of the samples of each class; a group stays together."""
-    places = {}
+    if not 0 < share < 1:
+        raise ValueError(f"share must be between 0 and 1; received {share}.")
+    places, cut, random = {}, [], np.random.default_rng(seed)
     for place, group in enumerate(groups):
         places.setdefault(group, []).append(place)
     members = list(places.values())
-    chosen = choose(np.asarray([labels[group[0]] for group in members]), share, seed)
-    cut = {place for member in chosen for place in members[member]}
-    return [place for place in range(len(groups)) if place not in cut], sorted(cut)
-
-
-def choose(labels, share, seed):
-    """Returns the places of a share of each class."""
-    if not 0 < share < 1:
-        raise ValueError(f"share must be between 0 and 1; received {share}.")
-    labels, random, chosen = np.asarray(labels), np.random.default_rng(seed), []
-    for label in np.unique(labels):
-        members = random.permutation(np.flatnonzero(labels == label))
-        size = min(max(round(share * len(members)), 1), len(members) - 1)
-        chosen.extend(members[:size])
-    return chosen
+    classes = np.asarray([labels[group[0]] for group in members])
+    for label in np.unique(classes):
+        drawn = random.permutation(np.flatnonzero(classes == label))
+        size = min(max(round(share * len(drawn)), 1), len(drawn) - 1)
+        cut += [place for member in drawn[:size] for place in members[member]]
+    return sorted(set(range(len(groups))) - set(cut)), sorted(cut)
 
 
 def find_groups(paths, pattern):

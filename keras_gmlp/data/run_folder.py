@@ -61,14 +61,10 @@ class Run:
         return all((self.path / name).exists() for name in ("metrics.json", "recipe.json"))
 
     def _read(self, name):
-        path = self.path / name
         try:
-            found = read_json(path, {})
+            return read_json(self.path / name, {})
         except ValueError as error:
             raise ValueError(f"{error} {RESTORE}") from None
-        if not isinstance(found, dict):
-            raise ValueError(f"{path}: damaged (no object). {RESTORE}")
-        return found
 
     @property
     def settings(self):

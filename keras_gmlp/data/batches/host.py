@@ -53,9 +53,6 @@ def training_batches(data, batch_size, augmentation=None, position=0):
     if not isinstance(position, Position):
         position = Position(position)
     augmentation = augmentation or Augmentation(crop=0, flip=False)
-    if augmentation.rand_augment:
-        # If it is missing, fail here with its name: tf.data would bury it in its own traceback.
-        import keras_cv  # noqa: F401
     size, (process, processes) = len(data.train), position.part
     batch_size = min(batch_size, size)
     # Neighbours mix: the rows of a process are pairs.

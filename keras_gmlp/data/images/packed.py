@@ -121,14 +121,7 @@ def _open_arrays(folder, name):
 
 
 def from_pack(arrays, labels, shape, fit="crop"):
-    """Returns the `Samples` of mapped arrays, one after the other, scaled to a shape.
-
-    Args:
-        arrays: uint8 `np.memmap`s `(samples, height, width, channels)` of one size of images.
-        labels: Their class indices, a list of int64 `(samples,)`.
-        shape: `(height, width, channels)` of the images.
-        fit: How stored images of another aspect ratio are scaled, one of `FITS`.
-    """
+    """Returns the `Samples` of mapped arrays, one after the other, scaled to a shape."""
     ends = np.cumsum([len(array) for array in arrays])
 
     def find(place):

@@ -147,15 +147,7 @@ class Samples:
 
 
 def from_arrays(images, labels):
-    """Returns the `Samples` of arrays in memory.
-
-    Args:
-        images: uint8 `(samples, height, width, channels)`.
-        labels: Class indices `(samples,)`.
-
-    Raises:
-        ValueError: If they have other shapes or types.
-    """
+    """Returns the `Samples` of uint8 images and class indices in memory."""
     images, labels = np.asarray(images), check_labels(images, labels)
 
     def read(places):
@@ -176,29 +168,19 @@ def check_labels(images, labels):
             f"(samples,); received {images.dtype} {images.shape} and {labels.shape}."
         )
     with np.errstate(invalid="ignore"):  # of NaN
-        indices = labels.astype("int64") if labels.dtype.kind in "biuf" else None
-    if indices is None or np.any(indices != labels):
+        indices = labels.astype("int64")
+    if np.any(indices != labels):
         raise ValueError(f"expected class indices, whole numbers; received {labels.dtype}.")
     return indices
 
 
 def from_files(files, shape, **preparation):
-    """Returns the `Samples` of image files, decoded on all cores when they are read.
-
-    Args:
-        files: Pairs of a path and a class index, a list.
-        shape: `(height, width, channels)` of the images.
-        preparation: Further arguments of `read_image`.
-    """
+    """Returns the `Samples` of pairs of a path and a class index; see `read_image`."""
     paths = [os.fsencode(path) for path, _ in files]
     labels = np.array([label for _, label in files], "int64")
 
     def read_file(place, window=None):
-        path = os.fsdecode(paths[place])
-        try:
-            return read_image(path, shape, window=window, **preparation)
-        except ValueError as error:
-            raise ValueError(f"{error} Remove the file, or repair it.") from None
+        return read_image(os.fsdecode(paths[place]), shape, window=window, **preparation)
 
     def cut(places, windows):
         own = [functools.partial(windows, row) for row in range(len(places))]
@@ -211,14 +193,7 @@ def from_files(files, shape, **preparation):
 
 
 def from_dataset(dataset):
-    """Returns the `Samples` of a `tf.data.Dataset`, which is read in order.
-
-    Args:
-        dataset: `tf.data.Dataset` of single (uint8 image, class index), of known cardinality.
-
-    Raises:
-        ValueError: If it is something else.
-    """
+    """Returns the `Samples` of a `tf.data.Dataset` of (uint8 image, class index), in order."""
     spec = getattr(dataset, "element_spec", None)
     pair = isinstance(spec, tuple) and len(spec) == 2
     if not pair or spec[0].dtype != "uint8" or spec[0].shape.rank not in (3, None):
