@@ -12,9 +12,9 @@ from load_app import load_app
 from PIL import Image
 
 from keras_gmlp.comparison.plan import Plan
-from keras_gmlp.data.datasets import load, same_data
+from keras_gmlp.data.datasets import load
 from keras_gmlp.data.images.packed import pack
-from keras_gmlp.data.run_folder import SAMPLES, Run, record_samples
+from keras_gmlp.data.run_folder import SAMPLES, Run
 from keras_gmlp.data.text import labelled_texts
 from keras_gmlp.data.text.labelled_texts import TextSource, choose_texts, open_texts
 from keras_gmlp.evaluation.calibration import calibrate_run
@@ -300,19 +300,6 @@ def test_test_texts_that_are_training_texts(tmp_path, monkeypatch):
     with pytest.warns(DataWarning) as warned:
         warn_of_data(SimpleNamespace(data=data, recipe=SimpleNamespace(task=task)))
     assert "20 of 20 test texts" in str(warned[-1].message)
-
-
-def test_named_sets_are_not_recorded():
-    assert record_samples(load("digits")) == []
-
-
-def test_a_folder_is_the_same_by_any_name(photos, tmp_path):
-    os.symlink(tmp_path / "project" / "photos", tmp_path / "link")
-    for name in ("./photos/", tmp_path / "link"):
-        assert same_data(name, photos)
-    assert same_data("cifar10", "cifar10")
-    assert not same_data("cifar10", "digits")
-    assert not same_data(photos, tmp_path)
 
 
 def test_calibration_does_not_take_training_pictures(photos, tmp_path):

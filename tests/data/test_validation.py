@@ -10,7 +10,7 @@ from refused import refused
 from keras_gmlp import data
 from keras_gmlp.data import ImageData, hold_out
 from keras_gmlp.data.images.samples import from_arrays
-from keras_gmlp.evaluation.labelled import SPLITS, LabelledImages
+from keras_gmlp.evaluation.labelled import LabelledImages
 
 
 def names(split):
@@ -85,18 +85,6 @@ def test_the_files_of_the_other_split_are_not_read(photos, tmp_path, channels):
     np.testing.assert_array_equal(held.validation.arrays()[0], packed.validation.arrays()[0])
 
 
-def test_folders_for_each_split(tmp_path):
-    parts = {"train2017": 3, "valid": 2, "test": 1}
-    files = [f"{part}/{c}/in/{i}.png" for part, n in parts.items() for c in "ab" for i in range(n)]
-    found = data.load(write_pictures(tmp_path, files), (4, 4))
-    assert [len(split) for split in found.splits().values()] == [6, 2, 4]
-    assert list(found.splits()) == ["train", "test", "validation"]
-    with pytest.raises(ValueError, match="has validation images already"):
-        hold_out(found)
-    sizes = {split: len(LabelledImages(tmp_path, split)) for split in SPLITS}
-    assert sizes == {"train": 6, "validation": 4, "test": 2, "all": 12}
-
-
 def test_mistakes(photos, tmp_path):
     files = [f"train/{c}/p{i}.png" for c in "ab" for i in range(3)]
     divided = write_pictures(tmp_path / "divided", [*files, "test/a/p2.png"])
@@ -115,6 +103,7 @@ def test_mistakes(photos, tmp_path):
     opened, single = data.load(photos, (4, 4)), numbered([0, 1])
     for held, arguments, reason in (
         (data.load("digits"), {"groups": "x"}, "images in files"),
+        (hold_out(opened, 0.2), {}, "has validation images already"),
         *((opened, {"share": n}, "share") for n in (0, 1.5)),
         (opened, {"groups": r"[abc]\d+_"}, "have training and test images"),
         (ImageData("one", ("a", "b"), (2, 2, 1), single, single), {}, "too few images"),
