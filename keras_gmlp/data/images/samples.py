@@ -263,5 +263,6 @@ def read_windows(images, windows, shape):
         part = images[row][top : top + height, left : left + width]
         picture = Image.fromarray(part if part.shape[2] == 3 else part[..., 0])
         picture = picture.resize(size, Image.Resampling.BILINEAR)
-        result[row] = np.asarray(picture.convert(mode)).reshape(shape)
+        picture = picture if picture.mode == mode else picture.convert(mode)
+        result[row] = np.asarray(picture).reshape(shape)
     return result
