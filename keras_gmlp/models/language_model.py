@@ -206,11 +206,9 @@ def adapt(model, max_length=None, dropout=None, dtype=None):
 
 
 def _embedding_dtypes(dtype):
-    """Returns the dtypes of the table of words in a model of a dtype policy, a dict.
-
-    The rows of frequent words add up thousands of gradients. GPUs have fast instructions for that
-    in float32, not in bfloat16.
-    """
+    """Returns the dtypes of the table of words in a model of a dtype policy, a dict."""
+    # The rows of frequent words add up thousands of gradients. GPUs have fast instructions for that
+    # in float32, not in bfloat16.
     policy = keras.dtype_policies.get(dtype)
     if policy.compute_dtype == policy.variable_dtype:
         return {"dtype": dtype, "reverse_dtype": None}

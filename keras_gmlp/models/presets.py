@@ -8,7 +8,6 @@ a number are language models.
 """
 
 import fnmatch
-import importlib
 
 import keras_gmlp
 from keras_gmlp.utils.errors import did_you_mean
@@ -195,7 +194,7 @@ def build(preset, tokenizer=None, **overrides):
     name, arguments = lookup(preset, PRESETS)
     families = keras_gmlp  # whose names load on first use, as Keras does
     if preset in TEXT_PRESETS:
-        families = importlib.import_module("keras_gmlp.models.language_families")
+        from keras_gmlp.models import language_families as families
     if tokenizer is not None:
         words = {"vocabulary_size": tokenizer.size, "separator": tokenizer.sep_id}
         overrides = {**words, **overrides}
