@@ -107,7 +107,7 @@ class ConvolutionalStem(Stem):
 
     def __init__(self, dim, patch_size, **kwargs):
         super().__init__(**kwargs)
-        halvings = _count_halvings(self, patch_size, smallest=2)
+        halvings = _count_halvings(patch_size, smallest=2)
         self.dim, self.patch_size = dim, patch_size
         self.convolutions = [
             self.make_convolution(max(1, dim >> halvings - i - 1), 3, 2, f"convolution_{i}")
@@ -167,7 +167,7 @@ class ResidualStem(Stem):
 
     def __init__(self, dim, patch_size, channels=64, depth=2, **kwargs):
         super().__init__(**kwargs)
-        halvings = _count_halvings(self, patch_size, smallest=4)
+        halvings = _count_halvings(patch_size, smallest=4)
         self.dim, self.patch_size = dim, patch_size
         self.channels, self.depth = channels, depth
         # One of stride 2 and `depth` that keep the size for each halving but the last.
@@ -198,13 +198,12 @@ class ResidualStem(Stem):
         return self.last(x)
 
 
-def _count_halvings(stem, patch_size, smallest):
+def _count_halvings(patch_size, smallest):
     """Returns how often a stem halves the image for patches of this size."""
     halvings = int(patch_size).bit_length() - 1
     if patch_size != 2**halvings or patch_size < smallest:
-        sizes = ", ".join(str(size) for size in (2, 4, 8, 16) if size >= smallest)
         raise ValueError(
-            f"{type(stem).__name__} halves the image repeatedly, so patch_size must be {sizes}, "
-            f"...; received {patch_size}."
+            "This stem halves the image repeatedly, so patch_size must be a power of two from "
+            f"{smallest} on; received {patch_size}."
         )
     return halvings

@@ -1,12 +1,11 @@
 """Opens saved Keras models."""
 
-import os
 import zipfile
 
 import numpy as np
 
 from keras_gmlp.utils.errors import is_out_of_memory
-from keras_gmlp.utils.files import FULL, require_bounded
+from keras_gmlp.utils.files import require_bounded
 from keras_gmlp.utils.parsers import check_weights
 from keras_gmlp.utils.sources import find_model
 
@@ -71,10 +70,6 @@ def damaged_error(path, error):
     """Returns an error of one line for a file that cannot be loaded."""
     if is_out_of_memory(error):
         return MemoryError(f"{path}: not enough memory to load it.")
-    if getattr(error, "errno", None) in FULL:  # Keras unpacks the weights there
-        from tempfile import gettempdir  # classify.py starts faster without it
-
-        return OSError(error.errno, os.strerror(error.errno), gettempdir())
     reason = " ".join(str(error).split())[:200]
     return ValueError(
         f"{path}: cannot be loaded; the file is damaged or of another kind ({reason})."

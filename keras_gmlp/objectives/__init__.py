@@ -7,11 +7,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "losses": ["CrossEntropy", "MaskedCrossEntropy"],
-        "metrics": [
-            "Accuracy",
-            "MeanAveragePrecision",
-            "Perplexity",
-        ],
+        "metrics": ["Accuracy", "MeanAveragePrecision", "Perplexity"],
         "optimizers": ["LayerwiseAdamW", "MatrixMuon"],
     },
 )

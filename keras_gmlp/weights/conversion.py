@@ -118,10 +118,7 @@ def _tables(model):
         for block, tables in TABLES.items():
             if isinstance(layer, block):
                 return tables
-    raise ValueError(
-        f"No published weights are known for {model.name}. They are known for gMLP, MLPMixer, "
-        "ResMLP, ViT and FeedForwardOnly."
-    )
+    raise ValueError(f"{model.name}: no published names are known for this kind of model.")
 
 
 def load_arrays(model, arrays, origin="the checkpoint"):

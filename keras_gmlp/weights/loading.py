@@ -31,14 +31,9 @@ def load(source, threads=None, warn=warnings.warn):
     """
     path, kind = find_model(source)
     if kind == "published":
-        return _load_published(path, kind)
+        from keras_gmlp.weights import pretrained, text_folder
+
+        is_text = text_folder.is_text_model(path, kind)
+        return text_folder.open_text_model(path) if is_text else pretrained.load(path).classifier()
     opened = open_model(path, threads)
     return opened.find_task().wrap(opened, warn=warn)
-
-
-def _load_published(path, kind):
-    from keras_gmlp.weights import pretrained, text_folder
-
-    if text_folder.is_text_model(path, kind):
-        return text_folder.open_text_model(path)
-    return pretrained.load(path).classifier()

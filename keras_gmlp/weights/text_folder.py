@@ -79,12 +79,10 @@ def write_text_folder(opened, path):
 
 
 def _write_tokenizer(tokenizer, folder, length):
-    """Writes the three files in which transformers looks for a tokenizer."""
+    """Writes the two files in which transformers looks for a tokenizer."""
     text = tokenizer.to_bert().to_str(pretty=True)
     with atomic_write(folder / "tokenizer.json") as temporary:
         temporary.write_text(text, "utf-8")
-    with atomic_write(folder / "vocab.txt") as temporary:
-        temporary.write_text("".join(f"{token}\n" for token in tokenizer.tokens), "utf-8")
     steps = json.loads(text)["normalizer"]
     write_json(
         folder / "tokenizer_config.json",

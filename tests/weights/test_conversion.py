@@ -111,7 +111,7 @@ def test_model_without_published_names_is_refused():
         fold(ResMLP(**TINY)),
         EAMLP(num_heads=4, **TINY),
     ):
-        with refused("[Nn]o published (names|weights) are known for"):
+        with refused("no published names"):
             to_arrays(model)
 
 
