@@ -3,10 +3,9 @@ import numpy as np
 import pytest
 from check_layer import redraw_weights, to_numpy
 
-from keras_gmlp import aMLP, gMLP
+from keras_gmlp import gMLP
 from keras_gmlp.models import language_families as text_families
 from keras_gmlp.models.folding import to_dense
-from keras_gmlp.models.language_model import text_classifier
 
 TINY = {"dim": 8, "depth": 2, "input_shape": (8, 12, 3), "patch_size": 4, "classes": 3}
 IMAGES = np.random.default_rng(0).uniform(0, 255, (2, 8, 12, 3)).astype("float32")
@@ -21,16 +20,6 @@ def test_dense_copy_computes_the_same_from_stored_matrices(heads, gating):
     shape = (6, 6) if heads == 1 else (heads, 6, 6)
     assert tuple(dense.get_layer("block_1").gate.spatial.kernel.shape) == shape
     assert not any("offsets" in weight.path for weight in dense.weights)
-
-
-def test_dense_copy_of_amlp_keeps_attention_and_precision():
-    model = aMLP(
-        hidden_dim=12, attention_size=3, toeplitz=True, heads=3, dtype="mixed_bfloat16", **TINY
-    )
-    redraw_weights(model)
-    dense = to_dense(model)
-    assert dense.get_layer("block_0").dtype_policy.name == "mixed_bfloat16"
-    np.testing.assert_allclose(to_numpy(dense(IMAGES)), to_numpy(model(IMAGES)), rtol=1e-5)
 
 
 def test_model_without_shift_invariant_gates_is_returned():
@@ -67,15 +56,6 @@ def test_dense_copy_of_a_language_model(name, length):
         kernel = dense.get_layer("block_1").gate.spatial
         assert isinstance(kernel, keras.layers.Dense)
         assert tuple(kernel.kernel.shape) == (length, length)
-
-
-def test_dense_copy_of_models_on_the_encoder():
-    model = LANGUAGE_MODELS["toeplitz"]()
-    ids = np.array([[2, 7, 3, 9, 8, 3, 0, 0, 0]], "int32")
-    task = text_classifier(model, 3)
-    redraw_weights(task)
-    found = to_numpy(to_dense(task, 9)(ids))
-    np.testing.assert_allclose(found, to_numpy(task(ids)), rtol=1e-4, atol=1e-5)
 
 
 def test_dense_copy_for_too_many_tokens():

@@ -22,7 +22,7 @@ SHIPPED = Path(__file__).resolve().parents[2] / "saved_models"
 SIZES = {"dim": 8, "depth": 1, "input_shape": (8, 8, 3), "patch_size": 4, "classes": 3}
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def model():
     return keras_gmlp.gMLP(hidden_dim=16, **SIZES)
 

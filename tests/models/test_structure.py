@@ -5,7 +5,7 @@ import numpy as np
 
 from keras_gmlp import image_classifier
 from keras_gmlp.layers import Block, ResidualBlock
-from keras_gmlp.models.structure import learned_weights, token_axes
+from keras_gmlp.models.structure import token_axes
 
 TINY = {"dim": 8, "depth": 1, "input_shape": (8, 8, 3), "patch_size": 4, "classes": 3}
 
@@ -31,9 +31,3 @@ def test_mixer_without_weights_needs_no_build():
 def test_block_that_takes_no_mask_does_not_claim_to():
     assert Averaging(16).supports_masking
     assert not WithoutMask(16).supports_masking
-
-
-def test_a_weight_named_after_seeds_is_learned():
-    layer = keras.layers.Dense(2, name="seed_bias")
-    model = keras.Sequential([keras.Input((3,)), layer, keras.layers.Dropout(0.5)])
-    assert [path.rpartition("/")[2] for path in learned_weights(model)] == ["kernel", "bias"]
