@@ -11,7 +11,7 @@ import dataclasses
 
 import keras
 
-from keras_gmlp.data.run_folder import RESTORE, Run
+from keras_gmlp.data.run_folder import Run
 from keras_gmlp.data.validation import find_held_out
 from keras_gmlp.models.precision import in_float32
 from keras_gmlp.runs.prepare import build
@@ -71,15 +71,6 @@ def choose_best(candidates):
     return max(gains or [head], key=lambda row: (row["accuracy"], -row["loss"]))
 
 
-def read_choice(directory):
-    """Returns the `Choice` of a run that has begun, or `None`."""
-    found = Run(directory).recipe.get("choice")
-    try:
-        return None if found is None else Choice(**found)
-    except TypeError:
-        raise ValueError(f"{directory}: its choice of settings is damaged. {RESTORE}") from None
-
-
 def choose(prepared, *, restart=False, report=lambda text: None, verbose="auto"):
     """Chooses the settings of a fine-tuning that its own settings leave open.
 
@@ -93,16 +84,19 @@ def choose(prepared, *, restart=False, report=lambda text: None, verbose="auto")
         return None, None
     run_directory.refuse_other_files(directory)
     if not restart and run_directory.has_progress(directory):
-        return read_choice(directory), None  # no choice if it began without one
-    try:
-        search = _Search(prepared, report, verbose)
-    except ValueError as error:  # groups that are too large for a fifth
-        report(f"nothing is chosen: {error}")
-        return None, None
-    choice = search.choose()
+        found = Run(directory).recipe.get("choice")  # none if it began without one
+        return found and Choice(**found), None
+    kept, cut = slice(None), None
+    if prepared.data.validation is None:
+        try:
+            kept, cut = find_held_out(prepared.data, SHARE, prepared.settings.groups)
+        except ValueError as error:  # groups that are too large for a fifth
+            report(f"nothing is chosen: {error}")
+            return None, None
+    choice, vectors = search(prepared, kept, cut, report, verbose)
     for line in choice.lines():
         report(line)
-    return choice, search.vectors
+    return choice, vectors
 
 
 def can_choose(prepared):
@@ -127,73 +121,59 @@ def can_choose(prepared):
     return len(labels) > len(set(labels)) > 1
 
 
-class _Search:
-    """The candidates of one run."""
+def search(prepared, kept, cut, report, verbose):
+    """Tries the candidates; returns the `Choice`, and features and labels of the training images.
 
-    def __init__(self, prepared, report, verbose):
-        self.prepared, self.report, self.verbose = prepared, report, verbose
-        self.settings, data = prepared.settings, prepared.data
-        self.held_out = data.validation is None
-        self.whole = dataclasses.replace(data, train=data.train.keep())
-        if self.held_out:
-            self.kept, self.cut = find_held_out(data, SHARE, self.settings.groups)
-            train, other = (self.whole.train.take(places) for places in (self.kept, self.cut))
-        else:
-            train, other = self.whole.train, data.validation
-        self.data = dataclasses.replace(data, train=train, validation=other, test=other)
+    The training images at the places in `cut` decide, or the validation images if it is `None`.
+    """
+    settings, data, model = prepared.settings, prepared.data, prepared.model
+    task, classes = prepared.recipe.task, len(data.labels)
+    whole = dataclasses.replace(data, train=data.train.keep())
+    report("fitting a linear head to the features")
+    vectors, labels = linear_head.read_training_features(model, whole, task)
+    if cut is None:
+        other = data.validation
+        views = linear_head.choose_views(len(labels), mirror=False)[:1]
+        (tested,), expected = linear_head.read_features(model, other, views)
+    else:
+        other = whole.train.take(cut)
+        tested, expected = vectors[0, cut], labels[cut]
+    given = settings.changes.get("fit_head")
+    strengths = [given] if given else linear_head.STRENGTHS
+    weights = task.class_weights(labels[kept], classes)
+    heads = list(linear_head.fit_head(vectors[:, kept], labels[kept], classes, strengths, weights))
+    scores = [linear_head.score_head(*head, tested, expected) for head in heads]
+    best = min(range(len(heads)), key=lambda i: (scores[i][1], -scores[i][0]))
+    accuracy, loss = (round(score, 6) for score in scores[best])
+    row = {"name": HEAD, "epochs": 0, "accuracy": accuracy, "loss": loss}
+    rows = [{**row, "fit_head": strengths[best]}]
+    # Where the head is right on all these images, they cannot show a gain.
+    if accuracy < 1 and not settings.leaves_head:
+        part = {"train": whole.train.take(kept), "validation": other, "test": other}
+        part = dataclasses.replace(data, **part)
+        given = settings.changes.get("learning_rate")
+        for rate in RATES if given is None else [given]:
+            report(f"training at the rate {rate:g}")
+            changes = {**plan_training(len(whole.train)), **settings.changes}
+            changes |= {"learning_rate": rate, "fit_head": strengths[best]}
+            run = build(settings.with_changes(**changes), prepared.source, part)
+            rows.append(_try_training(run, heads[best], verbose))
+    chosen = choose_best(rows)
+    changes = {"epochs": chosen["epochs"], "fit_head": strengths[best]}
+    if chosen["epochs"]:
+        changes |= {name: chosen[name] for name in ("learning_rate", "batch_size")}
+    return Choice(changes, len(other), cut is not None, rows), (vectors, labels)
 
-    def choose(self):
-        """Tries the candidates; returns the `Choice`."""
-        head, strength, *rows = self._try_heads()
-        given = self.settings.changes.get("learning_rate")
-        rates = RATES if given is None else [given]
-        # Where the head is right on all these images, they cannot show a gain.
-        if rows[0]["accuracy"] < 1 and not self.settings.leaves_head:
-            rows += [self._try_training(head, strength, rate) for rate in rates]
-        best = choose_best(rows)
-        changes = {"epochs": best["epochs"], "fit_head": strength}
-        if best["epochs"]:
-            changes |= {name: best[name] for name in ("learning_rate", "batch_size")}
-        return Choice(changes, len(self.data.validation), self.held_out, rows)
 
-    def _try_heads(self):
-        """Returns the best head, the strength of its regularization, and its candidate."""
-        self.report("fitting a linear head to the features")
-        model, task = self.prepared.model, self.prepared.recipe.task
-        vectors, labels = self.vectors = linear_head.read_training_features(model, self.whole, task)
-        if self.held_out:
-            seen, truth = vectors[:, self.kept], labels[self.kept]
-            tested, expected = vectors[0, self.cut], labels[self.cut]
-        else:
-            seen, truth = vectors, labels
-            views = linear_head.choose_views(len(labels), mirror=False)[:1]
-            (tested,), expected = linear_head.read_features(model, self.data.validation, views)
-        classes = len(self.data.labels)
-        given = self.settings.changes.get("fit_head")
-        strengths = [given] if given else linear_head.STRENGTHS
-        weights = task.class_weights(truth, classes)
-        heads = list(linear_head.fit_head(seen, truth, classes, strengths, weights))
-        scores = [linear_head.score_head(*head, tested, expected) for head in heads]
-        best = min(range(len(heads)), key=lambda i: (scores[i][1], -scores[i][0]))
-        accuracy, loss = (round(score, 6) for score in scores[best])
-        row = {"name": HEAD, "epochs": 0, "accuracy": accuracy, "loss": loss}
-        return heads[best], strengths[best], {**row, "fit_head": strengths[best]}
-
-    def _try_training(self, head, strength, rate):
-        """Trains a candidate; returns its row."""
-        self.report(f"training at the rate {rate:g}")
-        changes = {**plan_training(len(self.whole.train)), **self.settings.changes}
-        changes |= {"learning_rate": rate, "fit_head": strength}
-        settings = self.settings.with_changes(**changes)
-        run = build(settings, self.prepared.source, self.data)
-        trained, recipe = run.model, run.recipe
-        recipe = dataclasses.replace(recipe, pipeline=choose_pipeline(recipe, self.data))
-        linear_head.set_head(trained, *head)
-        prepared = prepare_fit(trained, self.data, recipe)
-        fit(*prepared, self.data, recipe, [], verbose=self.verbose)
-        final = in_float32(trained)
-        recipe.task.compile(final, "sgd")
-        found = recipe.task.evaluate(final, self.data, "validation")
-        row = {"name": f"all layers, rate {rate:g}", "learning_rate": rate}
-        row |= {"batch_size": recipe.batch_size, "fit_head": strength, "epochs": recipe.epochs}
-        return {**row, "accuracy": found["accuracy"], "loss": found["loss"]}
+def _try_training(run, head, verbose):
+    """Trains a candidate from a head on; returns its row."""
+    recipe = dataclasses.replace(run.recipe, pipeline=choose_pipeline(run.recipe, run.data))
+    linear_head.set_head(run.model, *head)
+    fit(*prepare_fit(run.model, run.data, recipe), run.data, recipe, [], verbose=verbose)
+    final = in_float32(run.model)
+    recipe.task.compile(final, "sgd")
+    found = recipe.task.evaluate(final, run.data, "validation")
+    row = {"name": f"all layers, rate {recipe.learning_rate:g}"}
+    row |= {"learning_rate": recipe.learning_rate, "batch_size": recipe.batch_size}
+    row |= {"fit_head": recipe.task.fit_head, "epochs": recipe.epochs}
+    return {**row, "accuracy": found["accuracy"], "loss": found["loss"]}

@@ -3,12 +3,13 @@
 import dataclasses
 import json
 
-from keras_gmlp.data.run_folder import RESTORE, Run
+from keras_gmlp.data.run_folder import Run
 from keras_gmlp.runs.choosing import choose
 from keras_gmlp.runs.prepare import build, prepare
 from keras_gmlp.runs.settings import RunSettings
 from keras_gmlp.training.devices import agree, is_main, single_device
 from keras_gmlp.training.train import train
+from keras_gmlp.utils.errors import naming_errors
 
 
 def read_run(directory):
@@ -26,12 +27,8 @@ def read_run(directory):
     """
     if not (settings := Run(directory).settings):
         raise ValueError(f"{directory}: its recipe.json does not hold the settings of the run.")
-    try:
+    with naming_errors(f"{directory}/recipe.json"):
         return RunSettings(**{**settings, "out": str(directory)})
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"{directory}/recipe.json: damaged (its command: {error}) {RESTORE}"
-        ) from None
 
 
 def train_run(

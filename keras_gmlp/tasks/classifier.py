@@ -10,7 +10,7 @@ from keras_gmlp.data.images.read_image import check_preparation, is_many, read_i
 from keras_gmlp.models.saved import require_numbers
 from keras_gmlp.tasks.confidence import TEMPERATURE, THRESHOLD, Confidence, read_confidence
 from keras_gmlp.tasks.registry import find_task
-from keras_gmlp.utils.errors import check_top, first_line
+from keras_gmlp.utils.errors import first_line
 from keras_gmlp.utils.labels import show_labels
 
 # Entries of a card that are arguments of `read_image`.
@@ -98,7 +98,6 @@ class Classifier:
             calibrated to reject images also `known`, whether it takes the image for one of its
             classes, and of a model with `thresholds` `applies`, whether the label reaches its own.
         """
-        check_top(top)
         if is_many(image):
             return [self.answer(one, top) for one in image]
         views = read_views(image, self.image_shape, self.parts, **self.preparation)

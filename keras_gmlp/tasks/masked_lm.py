@@ -14,7 +14,6 @@ from keras_gmlp.tasks.confidence import Confidence
 from keras_gmlp.tasks.scores import rank_classes, round_scores
 from keras_gmlp.tasks.task import CHECKED
 from keras_gmlp.tasks.text_task import TextTask, draw_places, run_in_parts
-from keras_gmlp.utils.errors import check_top
 from keras_gmlp.utils.text_files import read_lines
 
 MASKS = 8  # places that a masked language model predicts in a call
@@ -170,7 +169,6 @@ class MaskedLM(TextTask):
     @classmethod
     def predict(cls, model, text, top=5, pieces=False, exclude_context=False):
         """Returns the most probable words for each `[MASK]`; see `TextModel.fill_mask`."""
-        check_top(top)
         if isinstance(text, list | tuple):
             return [cls.predict(model, one, top, pieces, exclude_context) for one in text]
         tokenizer = model.tokenizer

@@ -11,7 +11,6 @@ from keras_gmlp.tasks.scores import ClassScorer, match_classes, round_score
 from keras_gmlp.tasks.task import CHECKED, require_classes
 from keras_gmlp.tasks.text_task import TextTask, draw_places, run_in_parts
 from keras_gmlp.utils.environment import require
-from keras_gmlp.utils.errors import check_top
 from keras_gmlp.utils.labels import show_labels
 
 
@@ -75,8 +74,6 @@ class TextClassification(TextTask):
     @classmethod
     def predict(cls, model, text, pair=None, top=None):
         """Returns the classes of a text or pair, the most probable first; see `TextModel`."""
-        if top is not None:
-            check_top(top)
         if isinstance(text, list | tuple):
             pairs = [None] * len(text) if pair is None else pair
             if isinstance(pairs, str):

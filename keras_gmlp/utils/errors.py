@@ -1,7 +1,6 @@
 """One-line errors in place of a library's long report."""
 
 import contextlib
-import numbers
 import re
 import signal
 import sys
@@ -152,14 +151,3 @@ def shortened(text, width=LONGEST):
     text = text[: 4 * width]  # of megabytes
     short = textwrap.shorten(text, width, placeholder=" ...")
     return short if short.strip(". ") else text[:width]
-
-
-def is_whole(value, least=1):
-    """Returns whether a value is an integer of at least `least`; a bool is not one."""
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool) and value >= least
-
-
-def check_top(top):
-    """Raises a `ValueError` if a number of results is not an integer of at least 1."""
-    if not is_whole(top):
-        raise ValueError(f"top must be an integer of at least 1; received {top!r}.")

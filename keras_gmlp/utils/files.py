@@ -11,7 +11,7 @@ import time
 import zipfile
 from pathlib import Path
 
-from keras_gmlp.utils.errors import did_you_mean, first_line, printable
+from keras_gmlp.utils.errors import first_line, printable
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -55,14 +55,6 @@ def directory_lock(directory, wait=0.0):
 def why_missing(path, kind="file or folder"):
     """Returns why there is nothing of a kind at a path."""
     return f"not a {kind}" if os.path.exists(path) else f"no such {kind}"
-
-
-def missing_file(name):
-    """Returns the error for a path that does not exist, with the nearest name."""
-    path = Path(os.path.expanduser(name))
-    others = path.parent.iterdir() if path.parent.is_dir() else ()
-    near = [other.name for other in others if other != path]
-    return f"{name}: {why_missing(path)}.{did_you_mean(path.name, near, str)}"
 
 
 def require_space(directory, size, reserve=False):

@@ -86,8 +86,6 @@ def find_model(source, kinds=KINDS):
     """
     names = [EXPECTED[kind] for kind in kinds if kind in EXPECTED]
     wanted = f"expected {', '.join([*names, 'the folder of a run'])} or an included model's name"
-    if not str(source):  # an unset variable of a shell
-        raise ValueError(f"'': an empty path; {wanted}.")
     if str(source).startswith(HUB):
         path, found = source, {"published": source}
     else:

@@ -25,6 +25,9 @@ def test_the_model_of_a_run_is_exported_once_and_measured(run, monkeypatch):
         model = (directory / "model.keras").read_bytes()
         (directory / "model.tflite").write_bytes(b"export of " + model)
 
+    lines = []
+    assert costs.measure_costs([run], lines.append) == {"resmlp_n4_32": {}}
+    assert lines[0].startswith("resmlp_n4_32-seed0: ")  # it has no model
     monkeypatch.setattr(costs, "export_run", export_run)
     monkeypatch.setattr(costs, "count_flops", lambda path: len(path.read_text()))
     monkeypatch.setattr(costs, "load", lambda path, threads: measured.append(path.read_bytes()))
@@ -37,9 +40,3 @@ def test_the_model_of_a_run_is_exported_once_and_measured(run, monkeypatch):
     assert exported == [["tflite"]]
     assert measured == [b"export of a model"] * 2
     assert json.loads((run.directory / "metrics.json").read_text()) == {"flops": 7}
-
-
-def test_run_without_a_model_is_reported(run):
-    lines = []
-    assert costs.measure_costs([run], lines.append) == {"resmlp_n4_32": {}}
-    assert lines[0].startswith("resmlp_n4_32-seed0: ")

@@ -6,7 +6,7 @@ import pytest
 from read_table import read_table
 
 from keras_gmlp.comparison.plan import PlannedRun
-from keras_gmlp.comparison.plan_report import write_report
+from keras_gmlp.comparison.plan_report import COLUMNS, write_report
 from keras_gmlp.runs import RunSettings
 
 ENVIRONMENT = {"backend": "jax", "devices": ["cpu"], "processor": "a processor", "versions": {}}
@@ -71,6 +71,29 @@ def test_each_line_is_compared_with_the_nearest(train, tmp_path):
     assert len(rows) == 9
     assert rows[1]["score"] == "83.0"
     assert rows[8]["status"] == "0 epochs so far"
+
+
+def test_costs_shares_and_failures(train, tmp_path):
+    for seed, (whole, half) in enumerate([(0.5, 0.3), (0.7, 0.4)]):
+        train(f"a-seed{seed}", whole, **image_run(seed=seed))
+        train(f"a-0.5-seed{seed}", half, **image_run(fraction=0.5, seed=seed))
+    train("b-seed0", **image_run("vit_n4_32"))
+    train.runs[-1].failure = "out of memory"
+    (tmp_path / "capacity.png").touch()  # of an earlier report
+    costs = {"gmlp_n4_32": {"flops": 2e6, "latency_ms": 0.5}}
+    _, paths = write_report(train.runs, tmp_path, costs=costs)
+    names = ["results.csv", "results.md", "epochs.png", "costs.png", "fractions.png"]
+    assert [path.name for path in paths] == names
+    assert not (tmp_path / "capacity.png").exists()
+    first, *_, failed = read_table(paths[0])
+    assert tuple(first) == COLUMNS
+    expected = {"preset": "gmlp_n4_32", "test_accuracy": "0.5", "flops": "2000000.0"}
+    assert {**expected, "latency_ms": "0.5", "status": "complete"}.items() <= first.items()
+    assert (failed["status"], failed["test_accuracy"]) == ("failed: out of memory", "")
+    # The standard deviation of 50 and 70, with n - 1.
+    assert cells(paths[1], "a")[5:] == ["60.00 ± 14.14", "", "", "", "2", "0.50"]
+    assert cells(paths[1], "a-0.5")[6:9] == ["`a`", "fraction=0.5", "-25.00 ± 5.00"]
+    assert "- `b-seed0`: failed: out of memory" in paths[1].read_text()
 
 
 def test_families_are_drawn_over_their_sizes(train, tmp_path, saved_figures):

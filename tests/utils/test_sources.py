@@ -65,7 +65,6 @@ def test_sources_of_other_kinds_are_named(tmp_path, run):
         ("hf-hub:a/b", tuple(FILES), "keras_gmlp.build"),
         (tmp_path / "notes.txt", KINDS, "unknown"),
         (tmp_path / "none", KINDS, "no such"),
-        ("", KINDS, "empty"),
         (tmp_path / "runs", KINDS, "mine"),
         (tmp_path / "empty", KINDS, "no model"),
         (tmp_path / "begun", KINDS, "not complete"),

@@ -13,7 +13,7 @@ from keras_gmlp.data.dividing import divide
 from keras_gmlp.data.text.labelled_files import SUFFIXES, choose_columns, read_all_rows
 from keras_gmlp.data.text.tokenizer import Tokenizer, encode_rows
 from keras_gmlp.utils.errors import require_one_of
-from keras_gmlp.utils.files import missing_file
+from keras_gmlp.utils.files import why_missing
 from keras_gmlp.utils.inputs import SPLITS, find_roles, read_split
 from keras_gmlp.utils.labels import check_labels
 
@@ -217,7 +217,7 @@ def _take_parts(texts, roles):
 def _read_prepared(name, text, label, data_dir):
     """Returns for a prepared set what `TextSource.read` does."""
     if name.lower().endswith(SUFFIXES) or name.startswith((".", "/", "~")):
-        raise ValueError(missing_file(name))
+        raise ValueError(f"{name}: {why_missing(name)}.")
     chosen = []
 
     def check(features):
