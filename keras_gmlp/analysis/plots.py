@@ -3,8 +3,13 @@
 import numpy as np
 
 from keras_gmlp.analysis.explanation import class_maps, has_exact_maps
-from keras_gmlp.analysis.texts import distance_filters, token_attention
-from keras_gmlp.analysis.tokens import attention_maps, filters_make_tokens, spatial_filters
+from keras_gmlp.analysis.tokens import (
+    attention_maps,
+    distance_filters,
+    filters_make_tokens,
+    spatial_filters,
+    token_attention,
+)
 from keras_gmlp.models.folding import to_dense
 from keras_gmlp.utils import plotting
 

@@ -1,4 +1,4 @@
-"""Spatial filters and attention maps of a trained model, as arrays."""
+"""Spatial filters and attention maps of a trained model, of images or texts, as arrays."""
 
 import keras
 import numpy as np
@@ -99,3 +99,27 @@ def block_attention(model, entry, sample, families):
     if not found:
         raise NotApplicableError(f"{model.name} has no block with attention; {families} have.")
     return found
+
+
+def distance_filters(model):
+    """Returns the weight that each gate of a text model gives to a token by its distance."""
+    filters = {}
+    for layer in model.layers:
+        if getattr(layer, "gate", None) is not None:
+            matrices = ops.convert_to_numpy(layer.gate.spatial.matrices())  # (heads, in, out)
+            # Input j and output i: below the main diagonal, the input is to the right.
+            places = range(1 - matrices.shape[-1], matrices.shape[-1])
+            means = [matrices.diagonal(-place, 1, 2).mean(-1) for place in places]
+            filters[layer.name] = np.stack(means, axis=-1)
+    if not filters:
+        raise NotApplicableError(
+            f"{model.name} has no block that mixes tokens by a matrix of weights; gMLP and aMLP "
+            "have."
+        )
+    return filters
+
+
+def token_attention(model, ids):
+    """Returns what the blocks with attention look at in a text."""
+    (token_ids,) = [tensor for tensor in model.inputs if tensor.name == "token_ids"]
+    return block_attention(model, token_ids, np.asarray(ids, "int32"), "aMLP and BERT")

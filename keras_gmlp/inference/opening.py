@@ -100,23 +100,22 @@ def _open_tflite(path, threads):
     batch = int(shapes[0][0]) if shapes and len(shapes[0]) else 1
     output, lock = next(iter(outputs.values()), None), threading.Lock()
 
-    def run(**arrays):
-        with lock:  # threads share the interpreter's tensors
-            return run_alone(arrays)
+    def run_batch(arrays, start):
+        for name, tensor in inputs.items():
+            chunk = np.asarray(arrays[name][start : start + batch])
+            if tensor["dtype"] == np.uint8:
+                chunk = chunk.round()
+            # The last batch may be smaller than the file requires: repeat samples, drop rows.
+            full = np.resize(chunk.astype(tensor["dtype"]), (batch, *chunk.shape[1:]))
+            interpreter.set_tensor(tensor["index"], full)
+        interpreter.invoke()
+        return interpreter.get_tensor(output["index"])
 
-    def run_alone(arrays):
-        rows, total = [], len(next(iter(arrays.values())))
-        for start in range(0, total, batch):
-            for name, tensor in inputs.items():
-                chunk = np.asarray(arrays[name][start : start + batch])
-                if tensor["dtype"] == np.uint8:
-                    chunk = chunk.round()
-                # The last batch may be smaller than the file requires: repeat samples, drop rows.
-                full = np.resize(chunk.astype(tensor["dtype"]), (batch, *chunk.shape[1:]))
-                interpreter.set_tensor(tensor["index"], full)
-            interpreter.invoke()
-            rows.append(interpreter.get_tensor(output["index"])[: total - start])
-        return np.concatenate(rows) if rows else _no_rows(output["shape"])
+    def run(**arrays):
+        total = len(next(iter(arrays.values())))
+        with lock:  # threads share the interpreter's tensors
+            rows = [run_batch(arrays, start) for start in range(0, total, batch)]
+        return np.concatenate(rows)[:total] if rows else _no_rows(output["shape"])
 
     described = (
         {n: (tuple(t["shape"].tolist()), t["dtype"].__name__) for n, t in part.items()}
@@ -146,9 +145,6 @@ def _open_onnx(path, threads):
         {t.name: (tuple(t.shape), kind.get(t.type, t.type)) for t in tensors}
         for tensors in (session.get_inputs(), session.get_outputs())
     )
-    for shape, _ in inputs.values():
-        if isinstance(shape[0], int):
-            raise ValueError(f"{path}: expected an open batch; received {shape[0]} images.")
 
     def run(**arrays):
         return session.run(None, {n: np.asarray(a, "float32") for n, a in arrays.items()})[0]

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from pathlib import Path
 
 import numpy as np
 
@@ -12,7 +13,6 @@ from keras_gmlp.utils.card import DIGEST, read_card
 from keras_gmlp.utils.labels import is_label
 
 KIND = "keras_gmlp.head"  # of the file that apps/web/head.js writes
-MAX_BYTES = 20_000_000
 
 
 def add_head(classifier, path):
@@ -25,12 +25,6 @@ def add_head(classifier, path):
             f"{classifier.path} with {str(found)[:12]}. Choose that model's file with features."
         )
     embed = make_embedder(classifier)
-    features = embed(np.zeros((1, *classifier.image_shape), "uint8")).shape[1]
-    if weights.shape[1] != features:
-        raise ValueError(
-            f"{path}: {weights.shape[1]} weights in a row; {classifier.path} has {features} "
-            "features. Download the classifier again."
-        )
 
     def logits(images):
         features = require_numbers(embed(images), classifier.path)
@@ -53,10 +47,9 @@ def add_head(classifier, path):
 
 def _read_head(path):
     """Returns the contents of a file, its weights `(classes, features)`, bias and parts."""
-    with open(path, "rb") as file:
-        text = file.read(MAX_BYTES + 1)
+    content = Path(path).read_bytes()
     try:
-        head = json.loads(text) if len(text) <= MAX_BYTES else {}
+        head = json.loads(content)
         weights, bias = np.array(head["weights"], "float64"), np.array(head["bias"], "float64")
         parts = tuple((float(side), float(x), float(y)) for side, x, y in head["parts"])
         valid = (

@@ -114,11 +114,8 @@ class Recipe:
 
     def settings(self):
         """Returns all settings for `recipe.json`, a dict; those of the task are not nested."""
-        settings = {}
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            settings |= value.settings() if field.name == "task" else {field.name: value}
-        return settings
+        names = [field.name for field in dataclasses.fields(self) if field.name != "task"]
+        return {name: getattr(self, name) for name in names} | self.task.settings()
 
 
 FAST = {"optimizer": "muon", "learning_rate": 7e-3, "weight_decay": 0.1}

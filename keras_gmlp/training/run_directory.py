@@ -9,7 +9,6 @@ from pathlib import Path
 
 from keras_gmlp.data.datasets import find_path
 from keras_gmlp.data.run_folder import RESTORE, SAMPLES, Run, Sample, record_samples
-from keras_gmlp.training import model_card
 from keras_gmlp.training.recipes import differences
 from keras_gmlp.utils.environment import environment
 from keras_gmlp.utils.errors import first_line, printable
@@ -27,11 +26,11 @@ def has_progress(directory):
     return run.complete or begun or "choice" in run.recipe
 
 
-# Files of a run and its exports, in the order in which a restart deletes them.
+# Files of a run and its exports, in the order in which a restart deletes them; the model card,
+# README.md, may hold notes of the user's and is written anew at the end.
 WRITTEN = (
     *("metrics.json", "model.keras", *(written.path for written in FORMATS.values())),
-    *(SAMPLES, "labels.txt", "tokenizer.json", "curves.png", model_card.FILE),
-    *("history.csv", "recipe.json"),
+    *(SAMPLES, "labels.txt", "tokenizer.json", "curves.png", "history.csv", "recipe.json"),
 )
 LOCK_TIMEOUT = 20.0  # seconds that a killed run has to release its folder
 
@@ -87,11 +86,10 @@ def clear(directory):
     refuse_other_files(directory)
     for path in directory.glob("model*_batch*.tflite"):  # of version 0.1
         path.unlink()
-    own = model_card.read_notes(directory / model_card.FILE) is not None
     for name in ("checkpoint", *WRITTEN):
         if (directory / name).is_dir():
             shutil.rmtree(directory / name, ignore_errors=True)
-        elif own or name != model_card.FILE:  # a README.md of the user's stays
+        else:
             (directory / name).unlink(missing_ok=True)
 
 
@@ -100,9 +98,7 @@ def refuse_other_files(directory):
     directory = Path(directory)
     if (directory / "recipe.json").exists() or has_progress(directory):
         return
-    # A README.md of the user's is kept.
-    names = [name for name in WRITTEN if name != model_card.FILE and (directory / name).exists()]
-    if names:
+    if names := [name for name in WRITTEN if (directory / name).exists()]:
         raise ValueError(
             f"{directory}: holds {', '.join(names)} but no run (recipe.json), and a run would "
             "replace such files. Give a new or an empty folder for the run, or restore recipe.json."

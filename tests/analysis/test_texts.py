@@ -8,7 +8,7 @@ from numpy_reference import softmax
 from small_text import LENGTH, LINES, save_small_model, small_text_model, small_tokenizer
 
 from keras_gmlp.analysis.plots import draw_distance_filters, draw_token_attention
-from keras_gmlp.analysis.texts import distance_filters, token_attention
+from keras_gmlp.analysis.tokens import distance_filters, token_attention
 from keras_gmlp.models.language_families import BERT, aMLP, gMLP
 from keras_gmlp.models.structure import NotApplicableError
 

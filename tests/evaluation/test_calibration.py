@@ -12,7 +12,6 @@ from PIL import Image
 from scipy.special import log_softmax, softmax
 
 from keras_gmlp import data
-from keras_gmlp.data.validation import divide_training
 from keras_gmlp.evaluation.calibration import calibrate_run
 from keras_gmlp.export.verify import check_export, export_run
 from keras_gmlp.tasks.confidence import Confidence, energies
@@ -188,16 +187,3 @@ def test_what_cannot_be_calibrated_is_refused_before_a_change(run, photos, tmp_p
     (run / "model_own.tflite").write_bytes(b"TFL3")
     assert "model_own.tflite" in calibrate(run)[1]
     assert (run / "model.keras").read_bytes() == before
-
-
-def test_run_on_a_fold_has_its_own_validation_images(run, photos):
-    recipe = json.loads((run / "recipe.json").read_text())
-    parts = {"folds": 3, "fold": 2, "validation": 0.25}
-    (run / "recipe.json").write_text(json.dumps({**recipe, **parts}))
-    result = calibrate_run(run, reject=0)
-    held_out = divide_training(data.load(str(photos), (8, 8)), **parts).validation
-    images, labels = held_out.arrays()
-    logits = load(run / "model.keras").logits(images)
-    assert result["images"] == len(labels) == 12
-    highest = energies(logits, result["temperature"]).max()
-    assert 0 < result["energy_threshold"] - highest < 0.01

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import os
 from pathlib import Path
 
 import numpy as np
@@ -195,50 +194,18 @@ def test_failures_are_one_line(run, photos):
         assert reason in error
 
 
-def test_missing_data_and_useless_paths(run, photos, monkeypatch):
-    for arguments, code, reason in (
-        (["colours", "--data", "./nowhere"], 1, "./nowhere: no such folder"),
-        (["colours"], 2, "--data"),
-    ):
-        found, _, error = run(*arguments)
-        assert (found, reason in error) == (code, True), error
-    monkeypatch.setattr(optional, "is_installed", lambda package: False)  # before the work
+def test_a_package_that_lacks_is_named_before_the_work(run, photos, monkeypatch):
+    monkeypatch.setattr(optional, "is_installed", lambda package: False)
     code, _, error = run("none", "--data", photos)
     assert (code, "sklearn" in error) == (1, True), error
 
 
-@pytest.mark.parametrize(
-    ("folder", "parts"),
-    [
-        (True, {"fraction": 0.9, "validation": 0.4}),
-        (False, {"fraction": 1.0, "folds": 3, "fold": 1, "validation": 0.4}),
-    ],
-)
-def test_a_run_is_evaluated_on_the_images_that_it_trained_on(photos, tmp_path, folder, parts):
-    digits = "digits", tuple("0123456789"), (8, 8, 1)
-    name, labels, shape = (photos, LABELS, (8, 8, 3)) if folder else digits
-    (place := tmp_path / "run").mkdir()
-    (place / "recipe.json").write_text(json.dumps({"data": str(name), "folds": None, **parts}))
-    divided = divide_training(data.load(name, (8, 8)), **parts)
+def test_a_run_on_a_set_by_name_is_evaluated_on_the_images_that_it_trained_on(tmp_path):
+    parts, labels = {"folds": 3, "fold": 1, "validation": 0.4}, tuple("0123456789")
+    (tmp_path / "recipe.json").write_text(json.dumps({"data": "digits", "fraction": 1.0, **parts}))
+    divided = divide_training(data.load("digits"), **parts)
     for split in ("train", "validation"):
-        images = getattr(divided, split)
-        options = program.main.parse([str(a) for a in (place, "--data", name, "--split", split)])
-        _, found = evaluate([classifier(labels, shape)], program.choose_images(options))
-        assert len(found.names) == len(images)
-        if folder:
-            assert sorted(found.names) == sorted(map(os.fsdecode, images.paths))
-        else:
-            expected = [labels[i] for i in images.labels]
-            assert [found.classes[i] for i in found.labels] == expected
-
-
-def test_a_run_is_evaluated_by_the_groups_of_its_training(run, photos, tmp_path):
-    (folder := tmp_path / "colours").mkdir()
-    groups = r"/(?=[0-2]\.png)|$"  # two of nine images
-    held_out = len(LabelledImages(photos, "test", groups=groups))
-    for trained_on, images in ((photos, held_out), ("elsewhere", 3)):  # every fifth of a class
-        recipe = {"data": str(trained_on), "groups": groups}
-        (folder / "recipe.json").write_text(json.dumps(recipe))
-        code, out, _ = run(folder, "--data", photos, "--json", model=classifier())
-        assert (code, json.loads(out)["images"]) == (0, images)
-    assert held_out == 9
+        options = program.main.parse([str(tmp_path), "--data", "digits", "--split", split])
+        _, found = evaluate([classifier(labels, (8, 8, 1))], program.choose_images(options))
+        expected = [labels[i] for i in getattr(divided, split).labels]
+        assert [found.classes[i] for i in found.labels] == expected

@@ -20,7 +20,7 @@ from small_text import LENGTH, LINES, small_text_model, small_tokenizer
 from keras_gmlp import text
 from keras_gmlp.export.writing import export
 from keras_gmlp.inference.opening import open_keras
-from keras_gmlp.inference.similarity import embed, find_nearest, find_similar, make_embedder
+from keras_gmlp.inference.similarity import embed, find_nearest, make_embedder
 from keras_gmlp.tasks.classifier import Classifier, make_classifier
 from keras_gmlp.utils.sources import (
     DEFAULT_BACKBONE,
@@ -28,7 +28,6 @@ from keras_gmlp.utils.sources import (
     FEATURES_FIRST,
     find_model,
     find_shipped,
-    list_shipped,
 )
 from keras_gmlp.weights.loading import load
 
@@ -175,28 +174,6 @@ def test_tflite_vectors_equal_those_of_keras(small_model, features_file):
     cosines = np.sum(found * expected, axis=1)  # large tables of weights have 8 bits in the file
     cosines /= np.linalg.norm(found, axis=1) * np.linalg.norm(expected, axis=1)
     np.testing.assert_allclose(cosines, 1, atol=1e-3)
-
-
-# Sentences, each before one that says the same in other words or in another order.
-PARAPHRASES = """\
-The meeting with the bank is on Monday at nine.
-On Monday morning we see the people of the bank.
-We rowed along the coast and had lunch on the beach.
-At the beach we ate lunch after rowing by the coast.
-He was born in Vienna and studied medicine there.
-He went to medical school in Vienna, where he was born.
-""".splitlines()
-
-
-@pytest.mark.skipif(DEFAULT_LANGUAGE_MODEL not in list_shipped(), reason="the model is not here")
-def test_included_model_ranks_a_planted_paraphrase_first():
-    model = load(find_model(DEFAULT_LANGUAGE_MODEL, FEATURES_FIRST)[0])
-    notes, paraphrases = PARAPHRASES[::2], PARAPHRASES[1::2]
-    vectors = embed(model, [*notes, *paraphrases])
-    for number, paraphrase in enumerate(paraphrases):
-        ((found, _),) = find_nearest(vectors[len(notes) + number], vectors[: len(notes)], 1)
-        assert found == number, paraphrase
-    assert find_similar(model, paraphrases[0], iter(notes), top=1)[0][0] == 0
 
 
 def test_cut_texts_are_one_warning(small_model, tokenizer):

@@ -94,25 +94,6 @@ def test_clock_measures_training_without_validation(monkeypatch):
         assert history.history["seconds"] == pytest.approx(2 * [0.1 * STEPS])
 
 
-def test_dropout_depends_on_seed_and_epoch_alone():
-    def draw(seed, epoch, drawn_before):
-        model = keras.Sequential([keras.Input((200,)), keras.layers.Dropout(0.5)])
-        callback = ReseedDropout(seed)
-        callback.set_model(model)
-        ones = np.ones((1, 200), "float32")
-        for _ in range(drawn_before):
-            model(ones, training=True)
-        callback.on_epoch_begin(epoch)
-        callback.on_train_batch_begin(0)
-        return keras.ops.convert_to_numpy(model(ones, training=True))
-
-    with private_generator():
-        first = draw(3, 1, 0)
-        np.testing.assert_array_equal(draw(3, 1, 2), first)
-        assert (draw(3, 2, 0) != first).any()
-        assert (draw(4, 1, 0) != first).any()
-
-
 def test_generators_of_the_process_are_left_alone():
     def state():
         numbers = [np.random.get_state()[1].tobytes()]

@@ -13,7 +13,6 @@ from keras_gmlp.tasks.image_classification import ImageClassification
 from keras_gmlp.training.recipes import Recipe
 from keras_gmlp.training.run_directory import read_history
 from keras_gmlp.training.train import train
-from keras_gmlp.utils.files import read_json
 
 TASK = ImageClassification(augmentation=Augmentation(crop=0, flip=False))
 RECIPE = Recipe(epochs=2, batch_size=8, learning_rate=0.01, task=TASK)
@@ -87,17 +86,6 @@ def test_files_of_other_names_and_a_readme_of_the_user_stay(tmp_path):
         (tmp_path / name).write_text("mine")
     train_run(tmp_path, restart=True)
     assert [(tmp_path / name).read_text() for name in ("README.md", "notes.txt")] == ["mine"] * 2
-
-
-def test_lost_history_of_all_epochs_is_no_obstacle(tmp_path, folders):
-    place = shutil.copytree(folders["stopped"], tmp_path / "run")
-    (checkpoint,) = (place / "checkpoint").glob("*.h5")
-    checkpoint.rename(checkpoint.with_name("000002.weights.h5"))
-    (place / "history.csv").unlink()
-    metrics = train_run(place)
-    assert metrics["epochs"] == 2
-    assert metrics["test_accuracy"] >= 0
-    assert read_json(place / "metrics.json") == metrics
 
 
 def test_last_line_that_a_kill_cut_is_left_out(tmp_path):

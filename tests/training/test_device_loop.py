@@ -102,21 +102,6 @@ def test_weights_in_chunks_equal_those_of_a_plain_fit():
 
 
 @jax_only
-def test_order_and_numbers_follow_from_seed_and_epoch():
-    first, second = plan(), plan()
-    second.start_epoch(5)
-    second.start_epoch(1)
-    first.start_epoch(1)
-    np.testing.assert_array_equal(first.order, second.order)
-    np.testing.assert_array_equal(first[0]["numbers"], second[0]["numbers"])
-    assert len(np.unique(first.order)) == 24
-    second.start_epoch(2)
-    assert not np.array_equal(first.order, second.order)
-    assert not np.array_equal(first[0]["numbers"], second[0]["numbers"])
-    assert not np.array_equal(plan(seed=2).order, plan().order)
-
-
-@jax_only
 @pytest.mark.parametrize("steps", [1, 9])
 def test_epochs_of_any_length_are_parts_of_the_same_passes(steps):
     whole, part = plan(), plan(steps=steps)

@@ -152,32 +152,6 @@ def test_mistakes():
 
 
 @pytest.mark.once
-def test_errors_of_a_lost_connection():
-    for text, lost in (
-        ("UNKNOWN: Gloo AllGather failed: [external/gloo/pair.cc:547] Connection closed", True),
-        ("photos/igloo/x.jpg: damaged or truncated image (broken)", False),
-    ):
-        expected = "lost another process" if lost else re.escape(text)
-        failed = pytest.raises((RuntimeError, ValueError), match=expected)
-        with failed, load_app("processes").naming_lost():
-            raise ValueError(text)
-
-
-@pytest.mark.once
-def test_processes_compare_the_number_of_samples(tmp_path, monkeypatch):
-    compared = []
-
-    def compare(settings):
-        compared.append(settings)
-        raise InterruptedError
-
-    monkeypatch.setattr("keras_gmlp.training.train.check_agreement", compare)
-    with pytest.raises(InterruptedError):
-        keras_gmlp.train(tiny_model(), make_data(), RECIPE, tmp_path)
-    assert compared[0]["samples"] == 24
-
-
-@pytest.mark.once
 def test_batches_of_a_dataset_are_divided(monkeypatch):
     batches = array_batches({"a": np.arange(12).reshape(6, 2)}, np.arange(6), batch_size=4)
     monkeypatch.setattr(pipeline, "find_process", lambda: (1, 2))

@@ -12,7 +12,6 @@ from load_app import load_app
 
 from keras_gmlp.programs.shared.run_options import read_settings
 from keras_gmlp.training.model_card import NOTES, model_card, write_command, write_model_card
-from keras_gmlp.training.run_directory import clear
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMITTED = sorted(path.parent for path in (ROOT / "saved_models").glob("*/recipe.json"))
@@ -50,12 +49,6 @@ def run(tmp_path):
     return tmp_path
 
 
-def test_card_of_a_run():
-    card = model_card("runs/tiny", RECIPE, METRICS, 3.48).splitlines()
-    assert "Classes: house cat, dog." in card
-    assert "| `model.tflite` | 0.8392 | 0.9952 | 0.961 | 0.7 |" in card
-
-
 def test_rewriting_keeps_the_notes(run):
     write_model_card(run)
     card = run / "README.md"
@@ -67,13 +60,6 @@ def test_rewriting_keeps_the_notes(run):
         written.replace("| test accuracy | 0.8387", "| test accuracy | 0.5")
         + "\n## Notes\n\nMine, with <!-- notes --> in it.\n"
     )
-
-
-def test_a_readme_of_the_user_stays(run):
-    (run / "README.md").write_bytes(b"\xff\xfe no UTF-8")
-    write_model_card(run)
-    clear(run)
-    assert (run / "README.md").read_bytes() == b"\xff\xfe no UTF-8"
 
 
 COMMANDS = [

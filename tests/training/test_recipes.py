@@ -9,7 +9,6 @@ import pytest
 from keras_gmlp.data.batches.augmentation import Augmentation
 from keras_gmlp.runs.run import read_run
 from keras_gmlp.tasks.image_classification import ImageClassification
-from keras_gmlp.tasks.task import Task
 from keras_gmlp.training.recipes import (
     RECIPES,
     Recipe,
@@ -47,21 +46,6 @@ def test_changes_that_cannot_be():
         override(RECIPES["quick"], {"mixpu": 1})
     with pytest.raises(ValueError, match="mixup"):
         override(RECIPES["quick"], {"mixup": 3})
-
-
-@dataclasses.dataclass(frozen=True)
-class Other(Task):
-    masked: float = 0.15
-
-    name = "other"
-
-
-def test_settings_of_another_task():
-    recipe = Recipe(task=Other())
-    assert (recipe.settings()["task"], recipe.settings()["masked"]) == ("other", 0.15)
-    assert "augmentation" not in recipe.settings()
-    assert {"masked", "epochs"} <= setting_names(recipe)
-    assert override(recipe, {"masked": 0.3}).task == Other(0.3)
 
 
 def test_differences_of_a_nested_setting():
