@@ -21,7 +21,7 @@ ON_PYTORCH := tests/attack tests/comparison tests/inspection tests/runs tests/we
 	records.py) \
 	$(addprefix tests/apps/test_, full_disk.py own_images.py text_apps.py) \
 	$(addprefix tests/analysis/test_, texts.py tokens.py) \
-	$(addprefix tests/evaluation/test_, flops.py label_images.py text.py) \
+	$(addprefix tests/evaluation/test_, label_images.py text.py) \
 	$(addprefix tests/training/test_, damaged_runs.py model_card.py) \
 	$(addprefix tests/models/test_, backends.py convnet.py features.py folding.py precision.py \
 	presets.py structure.py torch_convolutions.py)

@@ -1,18 +1,8 @@
-"""Latency of a model on this machine."""
+"""How long calls take on this machine."""
 
-import functools
 import time
 
 import numpy as np
-
-
-def measure_latencies(classifiers, repeats=50):
-    """Measures how long each classifier takes for an image; see `time_calls`."""
-    calls = {
-        name: functools.partial(c.logits, np.zeros((1, *c.image_shape), "uint8"))
-        for name, c in classifiers.items()
-    }
-    return time_calls(calls, repeats)
 
 
 def time_calls(calls, repeats=50, clock=time.perf_counter):
