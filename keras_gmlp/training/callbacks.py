@@ -80,7 +80,8 @@ class ReseedDropout(keras.callbacks.Callback):
         self.seed = seed
 
     def on_epoch_begin(self, epoch, logs=None):
-        for i, state in enumerate(generator_states(self.model)):
+        states = [v for v in self.model.variables if v.name == "seed_generator_state"]
+        for i, state in enumerate(states):
             # Keras counts draws in the second number; no epoch has a million.
             start = (self.seed * 10_007 + i) % 2**32
             state.assign(np.array([start, epoch * 2**20 % 2**32], dtype="uint32"))
@@ -92,11 +93,6 @@ class ReseedDropout(keras.callbacks.Callback):
             import torch
 
             torch.manual_seed((self.seed * 10_007 + self.epoch) % 2**32)
-
-
-def generator_states(model):
-    """Returns the variables that are the states of a model's random numbers."""
-    return [v for v in model.variables if v.name == "seed_generator_state"]
 
 
 def private_generator():

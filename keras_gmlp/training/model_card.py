@@ -43,7 +43,7 @@ machine that exported.
 
 ## Training
 
-{training}
+{curves}{repeat}
 
 `recipe.json` holds all settings and versions, `metrics.json` all that was measured.
 
@@ -64,8 +64,9 @@ def write_model_card(directory, metrics=None):
     path = directory / FILE
     run = Run(directory)
     recipe, metrics = run.recipe, metrics or run.metrics
-    notes = read_notes(path) if path.exists() else "\n"
-    if not recipe or not metrics or notes is None:
+    written = path.read_text("utf-8", errors="replace") if path.exists() else f"{NOTES}\n"
+    _, *notes = re.split(f"(?m)^{NOTES}$", written, maxsplit=1)
+    if not recipe or not metrics or not notes:  # a README.md of the user's stays
         return
     model = directory / "model.keras"
     megabytes = model.stat().st_size / 1e6 if model.exists() else None
@@ -75,15 +76,7 @@ def write_model_card(directory, metrics=None):
     place = directory.relative_to(here).as_posix() if inside else directory.name
     text = model_card(place, recipe, metrics, megabytes)
     with atomic_write(path) as temporary:
-        temporary.write_text(text + notes, "utf-8")
-
-
-def read_notes(path):
-    """Returns the text after the line `NOTES` of a model card; `None` if a file is none."""
-    if not path.is_file():
-        return None
-    _, *notes = re.split(f"(?m)^{NOTES}$", path.read_text("utf-8", errors="replace"), maxsplit=1)
-    return notes[0] if notes else None
+        temporary.write_text(text + notes[0], "utf-8")
 
 
 def model_card(place, recipe, metrics, megabytes=None):
@@ -104,7 +97,8 @@ def model_card(place, recipe, metrics, megabytes=None):
         example=task.pair_example if recipe.get("pairs") else task.example,
         tested=tested,
         results=_describe_results(task, metrics, megabytes),
-        training=_describe_training(name, recipe),
+        curves="" if recipe.get("epochs") == 0 else "![Curves of each epoch](curves.png)\n\n",
+        repeat=_describe_command(name, recipe),
         limits="\n".join(f"- {limit}" for limit in task.limits),
         unit=task.domain,
     )
@@ -150,14 +144,13 @@ def _describe_results(task, metrics, megabytes):
     return "\n\n".join([*tables, "\n".join(make_table(head, rows))])
 
 
-def _describe_training(name, recipe):
-    """Returns the curves and the command that repeats the run."""
-    curves = "![Curves of each epoch](curves.png)\n\n" if recipe.get("epochs") != 0 else ""
+def _describe_command(name, recipe):
+    """Returns the command that repeats the run."""
     if not isinstance(recipe.get("command"), dict):
-        return curves + "The run was started from Python: no command repeats it."
+        return "The run was started from Python: no command repeats it."
     options = {**recipe["command"], "backend": recipe.get("environment", {}).get("backend")}
     command = write_command({**options, "out": f"runs/{name}-again"})
-    return f"{curves}This command repeats the run:\n\n```\n{command}\n```"
+    return f"This command repeats the run:\n\n```\n{command}\n```"
 
 
 def write_command(options):

@@ -138,13 +138,3 @@ def test_app_draws_what_applies(run, app):
     assert "skipped filters" in notes
     with Image.open(run / "pictures" / "attention.png") as picture:
         assert np.asarray(picture.convert("L")).std() > 3  # not blank
-
-
-def test_app_with_an_image_needs_no_data(run, app, tmp_path):
-    (run / "recipe.json").unlink()
-    Image.new("L", (30, 20), 90).save(tmp_path / "grey.png")
-    given = ["visualize", run, "--only", "attention", "--image", tmp_path / "grey.png", "--json"]
-    code, out, _ = app(*given, "--out", tmp_path / "here")
-    path = tmp_path / "here" / "attention.png"
-    assert (code, json.loads(out)) == (0, {"pictures": [str(path)]})
-    assert path.exists()
