@@ -4,6 +4,8 @@ Both read TFLite Metadata: a flatbuffer inside the model's, which describes its 
 names are in a zip archive after the model, which the card has already.
 """
 
+from pathlib import Path
+
 import keras
 import numpy as np
 
@@ -40,7 +42,8 @@ def write_mediapipe(model, path, options):
         return {"probabilities": keras.ops.softmax(model(image, training=False) / temperature)}
 
     specs = [tf.TensorSpec(*each) for each in options.list_inputs(model)]
-    flatbuffer = convert(model, {DEFAULT_SIGNATURE: (serve, specs)}, "dynamic")
+    signatures, folder = {DEFAULT_SIGNATURE: (serve, specs)}, Path(options.traces, "mediapipe")
+    flatbuffer = convert(model, signatures, "dynamic", folder)
     with atomic_write(path) as temporary:
         temporary.write_bytes(add_metadata(flatbuffer, make_metadata(model.name)))
         options.write_card(temporary, model, output="probabilities")

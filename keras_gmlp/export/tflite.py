@@ -1,8 +1,6 @@
 """Converts a model to a TFLite flatbuffer of built-in operators, in four precisions."""
 
-import contextlib
 import functools
-import tempfile
 import warnings
 from pathlib import Path
 
@@ -23,12 +21,12 @@ def write_tflite(model, path, options, precision="dynamic", has_features=False):
     import tensorflow as tf
 
     specs = [tf.TensorSpec(*each) for each in options.list_inputs(model)]
-    computed, traces, samples = model, options.traces, None
+    computed, samples = model, None
     if precision == "int8":
         if options.calibration.dtype != np.uint8:
             found = options.calibration.dtype
             raise ValueError(f"calibration images must be uint8; received {found}.")
-        computed, traces = prepare_for_int8(model, options.calibration), None  # another model
+        computed = prepare_for_int8(model, options.calibration)
         samples = functools.partial(_samples, options.calibration)
 
     def serve(*arrays):
@@ -44,7 +42,8 @@ def write_tflite(model, path, options, precision="dynamic", has_features=False):
         # A language model has an input that the features do not take.
         own = [s for s in specs if len(specs) == 1 or s.name == body.inputs[0].name]
         signatures[FEATURES_SIGNATURE] = _features_function(model, body), own
-    flatbuffer = convert(computed, signatures, precision, samples, traces)
+    folder = Path(options.traces, "int8" if precision == "int8" else "-".join(signatures))
+    flatbuffer = convert(computed, signatures, precision, folder, samples)
     with atomic_write(path) as temporary:
         temporary.write_bytes(flatbuffer)
         options.write_card(temporary, model, **more)
@@ -70,26 +69,17 @@ def _features_function(model, body):
     return compute
 
 
-def convert(model, signatures, precision, samples=None, traces=None):
+def convert(model, signatures, precision, folder, samples=None):
     """Converts functions of a model, with the specs of their inputs, to a flatbuffer."""
-    # `traces` is a folder that keeps the traced model for further conversions.
+    # The folder keeps the traced model for further conversions. Converted from a function, without
+    # it, the file is small and returns NaN.
     import tensorflow as tf
 
-    with contextlib.ExitStack() as stack:
-        traces = traces or stack.enter_context(tempfile.TemporaryDirectory())
-        folder = Path(traces, "-".join(signatures))
-        if not (folder / "saved_model.pb").exists():
-            # The converter sorts the signatures by name, and runtimes run the first if they are
-            # given no name. With an attribute `serve` of the module it would drop all others.
-            made = {n: tf.function(f, input_signature=s) for n, (f, s) in signatures.items()}
-            tf.saved_model.save(own_weights(model), str(folder), signatures=made)
-        return _convert_folder(folder, precision, samples)
-
-
-def _convert_folder(folder, precision, samples=None):
-    """Converts a SavedModel. Converted from a function, the file is small and returns NaN."""
-    import tensorflow as tf
-
+    if not (folder / "saved_model.pb").exists():
+        # The converter sorts the signatures by name, and runtimes run the first if they are given
+        # no name. With an attribute `serve` of the module it would drop all others.
+        made = {n: tf.function(f, input_signature=s) for n, (f, s) in signatures.items()}
+        tf.saved_model.save(own_weights(model), str(folder), signatures=made)
     converter = tf.lite.TFLiteConverter.from_saved_model(str(folder))
     converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
     if precision != "float32":

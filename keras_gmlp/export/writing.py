@@ -31,7 +31,7 @@ class ExportOptions:
     labels: list[str] | None = None
     card: dict = dataclasses.field(default_factory=dict)
     calibration: np.ndarray | None = None
-    traces: str | None = None  # a folder for the traced model, which TFLite files share
+    traces: str | None = None  # a folder for traced models, which TFLite files share
     tokenizer: object = None  # of a text model, else `None`, as the next two
     length: int | None = None
     task: str | None = None
@@ -143,7 +143,11 @@ def write_formats(model, directory, formats, options):
     for backend in sorted({FORMATS[name].backend for name in formats}):
         chosen = [name for name in formats if FORMATS[name].backend == backend]
         if keras.backend.backend() != backend:
-            _hand_over(backend, model, directory, chosen, options)
+            with tempfile.TemporaryDirectory() as scratch:
+                model.save(Path(scratch, "model.keras"))
+                order = directory.resolve(), chosen, options
+                Path(scratch, "order.pickle").write_bytes(pickle.dumps(order))
+                run_on(backend, "keras_gmlp.export.writing", scratch)
             continue
         dense = to_dense(model, options.length)
         for name in chosen:
@@ -161,15 +165,6 @@ def missing_requirement(name, calibration=None):
     return f"{', '.join(absent)} (pip install -e '.[{FORMATS[name].extra}]')" if absent else None
 
 
-def _hand_over(backend, model, directory, formats, options):
-    """Exports in a child process, which runs this module on another backend."""
-    with tempfile.TemporaryDirectory() as scratch:
-        model.save(Path(scratch, "model.keras"))
-        order = Path(directory).resolve(), formats, options
-        Path(scratch, "order.pickle").write_bytes(pickle.dumps(order))
-        run_on(backend, "keras_gmlp.export.writing", scratch)
-
-
-if __name__ == "__main__":
+if __name__ == "__main__":  # in the child process of `write_formats`
     model = load_model(Path(sys.argv[1], "model.keras"), compile=False)
     write_formats(model, *pickle.loads(Path(sys.argv[1], "order.pickle").read_bytes()))

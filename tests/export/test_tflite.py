@@ -41,7 +41,9 @@ def test_a_file_of_several_images_at_once(tmp_path):
     images = np.random.default_rng(1).integers(0, 256, (6, 16, 16, 3), "uint8")
     four = [tf.TensorSpec((4, 16, 16, 3), "float32", "image")]
     signatures = {"serving_default": (lambda image: {"logits": model(image)}, four)}
-    (tmp_path / "model.tflite").write_bytes(convert(model, signatures, "float32"))
+    (tmp_path / "model.tflite").write_bytes(
+        convert(model, signatures, "float32", tmp_path / "traced")
+    )
     # The last four are two images and what fills the batch.
     found = load(tmp_path / "model.tflite").logits(images)
     np.testing.assert_allclose(found, to_numpy(model(images)), atol=1e-3)
