@@ -1,6 +1,5 @@
 """Finds images and texts by the vectors of a model; a `.tflite` file requires no Keras."""
 
-import functools
 import os
 import threading
 
@@ -74,12 +73,20 @@ def embed(model, samples, report=None):
     """
     if isinstance(samples, str):
         return embed(model, [samples], report)[0]
-    samples, run = list(samples), make_embedder(model)
-    if isinstance(model, TextModel):
-        samples, read, job = _encode(model, samples), lambda ids: ids, "reading texts"
-    else:
-        read, job = functools.partial(_read, model, report), "reading images"
+    samples, run, is_text = list(samples), make_embedder(model), isinstance(model, TextModel)
+    if is_text:
+        samples = _encode(model, samples)
+
+    def read(sample):
+        try:
+            return sample if is_text else model.read(sample)
+        except (ValueError, MemoryError) as error:
+            if report is None:
+                raise
+            return error
+
     rows, vectors, errors = [], [], {}
+    job = f"reading {'texts' if is_text else 'images'}"
     for index, row in enumerate(map_in_threads(read, samples, job)):
         if isinstance(row, Exception):
             errors[index], row = row, np.zeros(model.image_shape, "uint8")
@@ -92,15 +99,6 @@ def embed(model, samples, report=None):
     for error in errors.values():
         report(error)
     return vectors
-
-
-def _read(classifier, report, image):
-    try:
-        return classifier.read(image)
-    except (ValueError, MemoryError) as error:
-        if report is None:
-            raise
-        return error
 
 
 def _encode(model, texts):

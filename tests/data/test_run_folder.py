@@ -155,6 +155,16 @@ def test_run_does_not_go_on_with_other_data(photos, tmp_path):
         Plan([settings]).work()
 
 
+def test_samples_that_a_kill_left_out_are_recorded_when_the_run_goes_on(photos, tmp_path):
+    begin(data=photos)
+    recorded = Run("run").samples
+    (checkpoints := tmp_path / "project" / "run" / "checkpoint").mkdir()
+    (checkpoints / "000001.weights.h5").touch()
+    os.remove(f"run/{SAMPLES}")
+    begin(data=photos)
+    assert Run("run").samples == recorded
+
+
 def test_pictures_are_the_same_from_any_folder(photos, tmp_path, monkeypatch):
     held_out = read(begin(data=photos, groups=GROUPS).test)
     monkeypatch.chdir(tmp_path)
