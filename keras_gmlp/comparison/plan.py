@@ -86,13 +86,6 @@ class PlannedRun:
         """Returns the rows of `history.csv`, dicts; none before the first epoch."""
         return read_history(self.directory / "history.csv")
 
-    def load_data(self):
-        """Returns the data of the run."""
-        from keras_gmlp.runs.prepare import load_data  # which imports Keras
-
-        texts = self.settings.kind == "task"
-        return open_texts(self.settings.text_source) if texts else load_data(self.settings)
-
     def describe(self):
         """Returns what `recipe.json` will say of the run, as far as the settings decide it."""
         settings = self.settings
@@ -136,9 +129,13 @@ class Plan:
 
     def work(self):
         """Trains all runs that are not complete, if the data are still the same."""
+        from keras_gmlp.runs.prepare import load_data  # which imports Keras
+
         self.check_recorded(self.backend)
         for run in (run for run in self.runs if run.begun and Run(run.directory).samples):
-            check_samples(run.directory, run.load_data())
+            is_text = run.settings.kind == "task"
+            data = open_texts(run.settings.text_source) if is_text else load_data(run.settings)
+            check_samples(run.directory, data)
         Workers(self.runs, self.jobs, self.backend).train()
 
     def check_recorded(self, backend=None):
@@ -165,8 +162,7 @@ class Plan:
 def read_plan(path):
     """Returns a list of `RunSettings`, those of the runs in a JSON file."""
     entries = parse_json(Path(path).read_bytes(), path)
-    are_runs = isinstance(entries, list) and all(isinstance(entry, dict) for entry in entries)
-    if not are_runs or not entries:
+    if not isinstance(entries, list) or not entries:
         raise ValueError(f"{path}: expected a list of objects, one for each run.")
     runs = []
     for number, entry in enumerate(entries, 1):

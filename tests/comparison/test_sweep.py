@@ -13,7 +13,7 @@ from own_images import write_folder
 from read_table import read_table
 
 from keras_gmlp.comparison import costs
-from keras_gmlp.comparison.plan import Plan, PlannedRun, plan_images, read_plan
+from keras_gmlp.comparison.plan import Plan, plan_images, read_plan
 from keras_gmlp.comparison.plan_report import write_report
 from keras_gmlp.comparison.workers import available_cores, train_command
 from keras_gmlp.runs import RunSettings
@@ -21,14 +21,11 @@ from keras_gmlp.training.checkpoints import RunCheckpoint
 from keras_gmlp.utils.files import directory_lock
 
 
-def plan(root, presets, seeds=(0,), fractions=(1.0,)):
-    return [PlannedRun(s) for s in plan_images(presets, RunSettings(), root, seeds, fractions)]
-
-
-def test_plan_has_each_combination_once_whole_set_first(tmp_path):
-    runs = plan(tmp_path, ["a", "b", "a"], [0, 1], [0.5, 1.0])
+def test_plan_has_each_combination_once_whole_set_first():
+    runs = plan_images(["a", "b", "a"], RunSettings(), "runs", [0, 1], [0.5, 1.0])
     names = ["a-seed0", "b-seed0", "a-0.5-seed0", "b-0.5-seed0"]
-    assert [run.name for run in runs] == [*names, *(f"{name[:-1]}1" for name in names)]
+    names += [f"{name[:-1]}1" for name in names]
+    assert [run.out for run in runs] == [f"runs/{name}" for name in names]
 
 
 def test_every_run_gets_the_settings_of_the_sweep(monkeypatch):

@@ -1,5 +1,4 @@
 import errno
-import json
 import os
 import zipfile
 
@@ -70,15 +69,6 @@ def test_error_leaves_the_old_one_and_nothing_else(tmp_path, write, old):
         write_and_fail(write, path)
     assert list(tmp_path.iterdir()) == ([path] if old else [])
     assert not old or path.is_dir() or path.read_text() == old
-
-
-def test_json_round_trip(tmp_path):
-    path, value = tmp_path / "new" / "a.json", {"a": [1, 2.5, None, True], "ü": {"b": "图"}}
-    assert read_json(path, value) == value
-    write_json(path, value)
-    with pytest.raises(TypeError):
-        write_json(path, {"a": 2, "b": object()})
-    assert read_json(str(path), default="other") == json.loads(path.read_text()) == value
 
 
 def test_leftovers_go_and_other_files_stay(tmp_path):
