@@ -57,7 +57,7 @@ features and two learning rates on images held out, and takes the best; --learni
 one, --epochs switches the choice off, and --epochs 0 only fits the head.
 recipes of texts: quick (20M tokens, for a CPU), standard (134M) and long (1.3G, both for a GPU)
 pre-train; finetune (3 epochs) trains a task.
-They compute in bfloat16 where that is faster, otherwise in float32: --precision auto measures it.
+They compute in bfloat16 where that is faster, which is measured, and otherwise in float32.
 
 A run that was stopped or killed resumes when the same command is given again, without --restart.
 """

@@ -93,7 +93,7 @@ def test_runs_on_folds_resume_and_read_no_test_image(tmp_path, monkeypatch, caps
     assert program.main(arguments) == 0  # complete runs are loaded
     text = capsys.readouterr().out
     assert text.count("this run is complete already") == 2
-    assert f"   1  {100 * accuracies[0]:6.2f} %       1\n   2    0.00 %       1\nmean " in text
+    assert f"fold  1  {100 * accuracies[0]:6.2f} %\nfold  2    0.00 %\nmean " in text
     assert not list(tmp_path.glob("fold-*/model.tflite"))
 
 

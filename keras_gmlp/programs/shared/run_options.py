@@ -43,8 +43,8 @@ RECIPE = """\
 --batch-size BATCH_SIZE:int  default: from the recipe
 --learning-rate LEARNING_RATE:float  after the warm-up; default: from the recipe
 --seed SEED:int  of weights, order and augmentation; default: from the recipe
---precision auto|float32|mixed_bfloat16|mixed_float16  of the computation; weights stay in
-    float32; default: auto, which measures what is faster here
+--precision float32|mixed_bfloat16|mixed_float16  of the computation; weights stay in float32;
+    default: what is faster here, which is measured
 --set NAME=VALUE*  any other setting of the recipe: weight_decay=0.05, optimizer=adamw, flip=0 (for
     letters and signs), alternating_flip=1 (each image in every other epoch), balance=0.5 (for rare
     classes, which then count more), mixup=0.3, cutmix=0.3, resized_crop=[0.08,1], rand_augment=0.4,
@@ -108,8 +108,6 @@ def read_settings(options):
         if name not in WORDS and not isinstance(value, int | float | list):
             raise ValueError(f"--set {name}={value}: expected {name}=NUMBER.")
     given["folds"] = None  # a setting of each run on a fold
-    if given["precision"] == "auto":
-        given["precision"] = None
     for name in ("weights", "teacher"):
         given[name] = given[name] and given[name].rstrip("/")
     settings = RunSettings(**{n: value for n, value in given.items() if value not in (None, [])})

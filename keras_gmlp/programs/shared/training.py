@@ -1,7 +1,6 @@
 """What a training prints: what is trained on what, what speaks against the data, the results."""
 
-import json
-
+from keras_gmlp.programs.shared import cli
 from keras_gmlp.programs.shared.text_options import format_score
 from keras_gmlp.utils.errors import printable, shortened, warn
 from keras_gmlp.utils.sources import DEFAULT_BACKBONE
@@ -80,14 +79,17 @@ def warn_of_copies(found, test, unit, example):
 
 
 def report(options, results, directory):
-    """Prints the results."""
-    if options.folds is not None:
-        report_folds(options, results, directory)
-        return
-    metrics = results[0]
-    if options.json:
-        print(json.dumps({"directory": str(directory), **metrics}))
-        return
+    """Prints the results of a run, or writes and prints the summary of all folds."""
+    from keras_gmlp.runs.folds import write_folds
+
+    folds = options.folds is not None
+    found = write_folds(directory, results) if folds else results[0]
+    found = {"directory": str(directory), **found}
+    cli.show_result(options, found, show_folds if folds else show_run)
+
+
+def show_run(metrics):
+    directory = metrics["directory"]
     own = [name.removeprefix("test_") for name in metrics if name.startswith("test_")]
     names = [name for name in SCORES if name in own] or own  # those of a user's task
     scores = [
@@ -114,17 +116,9 @@ def report(options, results, directory):
         print(f"curves  {directory}/curves.png")
 
 
-def report_folds(options, results, directory):
-    """Writes and prints the summary of all folds."""
-    from keras_gmlp.runs.folds import write_folds
-
-    summary = write_folds(directory, results)
-    if options.json:
-        print(json.dumps({"directory": str(directory), **summary}))
-        return
-    print("\nfold  accuracy  epochs")
-    for number, metrics in enumerate(results, 1):
-        print(f"{number:4}  {100 * metrics['test_accuracy']:6.2f} %  {metrics['epochs']:6}")
+def show_folds(summary):
+    for number, accuracy in enumerate(summary["accuracies"], 1):
+        print(f"fold {number:2}  {100 * accuracy:6.2f} %")
     mean, deviation = (100 * summary[f"accuracy_{name}"] for name in ("mean", "deviation"))
-    print(f"mean  {mean:6.2f} %, standard deviation {deviation:.2f} %")
-    print(f"folds   {directory}/folds.json")
+    print(f"mean     {mean:6.2f} %, standard deviation {deviation:.2f} %")
+    print(f"folds    {summary['directory']}/folds.json")
