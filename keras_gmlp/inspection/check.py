@@ -129,17 +129,17 @@ def _read_thumbnails(pictures):
 
     def read(picture):
         try:
-            return read_image(picture.path, (SIDE, SIDE, 3)), None
+            return read_image(picture.path, (SIDE, SIDE, 3))
         except (ValueError, MemoryError) as error:
-            return None, str(error).removeprefix(f"{printable(picture.path)}: ")
+            return str(error).removeprefix(f"{printable(picture.path)}: ")
 
     thumbnails = np.zeros((len(pictures), SIDE, SIDE, 3), "uint8")
     reasons = {}
-    for i, (pixels, note) in enumerate(map_in_threads(read, pictures, "reading images")):
-        if pixels is None:
-            reasons[i] = note
+    for i, found in enumerate(map_in_threads(read, pictures, "reading images")):
+        if isinstance(found, str):
+            reasons[i] = found
         else:
-            thumbnails[i] = pixels
+            thumbnails[i] = found
     return thumbnails, reasons
 
 

@@ -5,7 +5,8 @@ import os
 from pathlib import Path
 
 from keras_gmlp.programs.shared import cli
-from keras_gmlp.utils.files import atomic_write, require_output
+from keras_gmlp.utils.errors import printable
+from keras_gmlp.utils.files import require_output
 
 SHOWN = 5  # findings of a kind that are printed
 FILES = ("findings.csv", "findings.png")
@@ -59,10 +60,8 @@ def run(options):
         embed = functools.partial(similarity.embed, classifier)
     report = check_folder(find_path(options.data), options.min_images, embed)
     files = [options.out / name for name in FILES]
-    with atomic_write(files[0]) as findings:  # so that there are both files or none
-        write_findings(report.findings, findings)
-        drawn = draw_findings(report.findings, files[1])
-    if drawn is None:
+    write_findings(report.findings, files[0])
+    if draw_findings(report.findings, files[1]) is None:
         files.pop().unlink(missing_ok=True)  # of an earlier check
     summary = {**report.summary(), "model": model, "files": list(map(str, files))}
     cli.show_result(options, summary, functools.partial(show, report))
@@ -91,8 +90,6 @@ def show(report, summary):
 
 
 def describe(found):
-    from keras_gmlp.utils.errors import printable
-
     note = f" ({found.note})" if found.note else ""
     text = {
         "few pictures": f"{found.label}: {found.score}",

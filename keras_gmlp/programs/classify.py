@@ -43,9 +43,6 @@ A model that was trained on several labels per image prints those that reach the
 A model that was trained on pairs of texts takes the second text from --pair, or after a tab in a
 line of a file. JSON has a label and its score, a probability, for each class, and of a calibrated
 model whether the input is known.
-
-exit codes: 0 all classified, 1 an input or the model could not be read, 2 wrong usage,
-130 stopped with Ctrl-C
 """
 
 

@@ -71,18 +71,15 @@ def run(options):
     if not (Path(options.data).exists() or options.data == "digits"):
         cli.import_tensorflow()  # which the search for a data set by name imports
     models = [cli.load_model(model) for model in options.models]
-    texts = [find_task(model.task).domain == "texts" for model in models]
-    if len(set(texts)) > 1:
-        raise ValueError("models of images and models of texts are evaluated apart.")
-    data, split = choose_texts(options, models[0]) if texts[0] else (choose_images(options), None)
+    texts = find_task(models[0].task).domain == "texts"
+    data, split = choose_texts(options, models[0]) if texts else (choose_images(options), None)
     if options.out:  # here, so that a useless path fails before the work
         Path(options.out).mkdir(parents=True, exist_ok=True)
     report, result = evaluate(models, data, split, options.limit)
     for name, row in zip(options.models, report["models"], strict=True):
         row["model"] = name
     if options.out:
-        with cli.quiet():
-            write_report(options.out, report, result)
+        write_report(options.out, report, result)
     cli.show_result(options, report, show)
 
 

@@ -28,8 +28,6 @@ examples:
   apps/export.py runs/gmlp_n4_32-cifar10 --formats mediapipe
   apps/export.py runs/gmlp_nano-sst2                        a text classifier
   apps/export.py runs/gmlp_nano-text --data held_out.txt    a language model
-
-exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C; complete files are kept
 """
 
 

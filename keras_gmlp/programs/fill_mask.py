@@ -26,9 +26,6 @@ examples:
 A mask stands for one word. With --pieces it may also be punctuation or a part of a word: ## joins
 the word before it. JSON has the keys score, token, token_str and sequence; a text with several
 masks has a list of them for each.
-
-exit codes: 0 done, 1 a text has no [MASK], or it or the model could not be read, 2 wrong usage,
-130 stopped with Ctrl-C
 """
 
 

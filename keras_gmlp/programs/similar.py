@@ -33,9 +33,6 @@ examples:
   apps/similar.py cat.jpg --data photos/ --out similar.png  a contact sheet
   apps/similar.py cat.jpg --data photos/ --model runs/gmlp_n4_32-photos --top 20 --json
   apps/similar.py "lunch on the beach" --data notes.txt     with the included amlp_nano-wiki
-
-exit codes: 0 done, 1 an image or the model could not be read, 2 wrong usage,
-130 stopped with Ctrl-C
 """
 
 

@@ -37,7 +37,6 @@ examples:
   apps/visualize.py runs/vit_n4_32-digits --only attention --image docs/seven.png
   apps/visualize.py --only explain --image docs/cat.jpg --top 3     the included gmlp_photo_64
   apps/visualize.py runs/amlp_nano-text --text "Paris is the capital of France."
-
 """
 
 

@@ -145,14 +145,6 @@ def test_list_shows_preset_and_accuracy(page):
     assert "Classes: airplane, automobile, bird" in page.inner_text("#details")
 
 
-def test_another_model_answers_too(page, pictures):
-    choose(page, pictures[0])
-    assert len(read_answer(page)) == 5
-    page.select_option("#model", "nameless")
-    page.get_by_text("Classes: 0, 1, 2.").wait_for()  # without class names
-    assert len(read_answer(page)) == 3
-
-
 def test_dropped_or_pasted(page, pictures):
     for event in ("drop", "paste"):
         give(page, event, pictures[:1])

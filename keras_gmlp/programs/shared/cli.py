@@ -27,7 +27,7 @@ class Program:
         self.name, self.description, self.run, self.check = name, description, run, check
         self.options, _, self.epilog = usage.partition("\n\n")
         if "exit codes" not in usage:
-            self.epilog += "exit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C\n"
+            self.epilog += "\nexit codes: 0 done, 1 failure, 2 wrong usage, 130 stopped with Ctrl-C"
         self.settings = settings
 
     def parse(self, arguments=None):

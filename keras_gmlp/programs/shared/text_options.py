@@ -3,7 +3,6 @@
 import json
 import sys
 
-from keras_gmlp.programs.shared.cli import fail
 from keras_gmlp.utils.errors import printable, shortened
 
 SHOWN = 400  # characters of a text
@@ -23,7 +22,7 @@ COLUMNS = """\
 
 
 def read_texts(options, texts):
-    """Yields texts and those of --file, without empty lines; reports a file without text."""
+    """Yields texts and those of --file, without empty lines."""
     from keras_gmlp.utils.text_files import read_lines, split_lines
 
     for text in texts:
@@ -35,8 +34,6 @@ def read_texts(options, texts):
             yield text
     for path in options.file:
         yield from _number_lines(options, path, read_lines(path))
-        if options.place is None:
-            fail(options, f"{path}: has no text; expected one text a line.")
 
 
 def _number_lines(options, name, lines):
