@@ -11,18 +11,12 @@ COMMAND = "keras-gmlp"  # comes with a wheel, where apps/ is missing
 
 
 def one_line(error):
-    """Returns an error on one printable line, with advice on system errors and missing modules."""
+    """Returns an error on one printable line, with advice on missing modules."""
+    text = " ".join(str(error).split()) or type(error).__name__
     if isinstance(error, ModuleNotFoundError):
         module = (error.name or "").partition(".")[0]
         extra = module if module in ("jax", "torch") else "train"
-        text = f"{error}. Install: pip install -e '.[{extra}]'"
-    elif isinstance(error, MemoryError):
-        text = f"{str(error).rstrip('.') or 'out of memory'}; close other programs."
-    elif isinstance(error, OSError) and error.strerror is not None:
-        place = f"{error.filename}: " if error.filename is not None else ""
-        text = f"{place}{' '.join(error.strerror.split())}."
-    else:
-        text = " ".join(str(error).split()) or type(error).__name__
+        text = f"{text}. Install: pip install -e '.[{extra}]'"
     return printable(name_programs(shortened(text)))
 
 
