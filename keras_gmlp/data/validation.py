@@ -98,25 +98,16 @@ def make_folds(data, count=5, groups=None, seed=0):
     require("sklearn", "Cross-validation", "demo")
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
-    labels, unit, kind = data.train.labels, "images", StratifiedKFold
-    units, members = np.arange(len(labels)), None
+    labels, members, kind, folds = data.train.labels, None, StratifiedKFold, []
     if groups is not None:
-        members = _find_members(data, groups)
-        units = members = np.unique(list(map(str, members)), return_inverse=True)[1]
-        unit, kind = "groups", StratifiedGroupKFold
-    found, label = min((len(np.unique(units[labels == i])), i) for i in np.unique(labels))
-    if found < count:
-        raise ValueError(
-            f"{printable(data.name)}: class {printable(data.labels[label])} has {found} {unit} for "
-            f"training, fewer than {count} folds. Choose fewer folds, or add images."
-        )
-    folds = []
+        members = list(map(str, _find_members(data, groups)))
+        kind = StratifiedGroupKFold
     for kept, cut in kind(count, shuffle=True, random_state=seed).split(labels, labels, members):
         lost = np.setdiff1d(labels, labels[kept])
-        if lost.size or not len(cut):  # groups of very different sizes
+        if lost.size or not len(cut):  # few images, or groups of very different sizes
             raise ValueError(
-                f"{printable(data.name)}: the groups are too large for {count} folds. Choose "
-                "fewer folds, or smaller groups."
+                f"{printable(data.name)}: too few images, or too large groups, for {count} folds. "
+                "Choose fewer folds, smaller groups, or add images."
             )
         train, test = (data.train.take(places) for places in (kept, cut))
         folds.append(dataclasses.replace(data, train=train, test=test))
