@@ -49,13 +49,6 @@ def export_run(directory, formats=None, data=None, report=lambda text: None, *, 
         ValueError: If the folder has no model, the model is damaged or does not fold, a format is
             unknown, or another process uses the folder.
         RuntimeError: If a conversion fails; all other files are written and checked.
-
-    Example:
-        >>> import shutil, tempfile
-        >>> folder = tempfile.mkdtemp()
-        >>> _ = shutil.copy("saved_models/gmlp_n4_32-cifar10/model.keras", folder)
-        >>> export_run(folder, ["saved_model"])  # with data=..., what the checks measured
-        {}
     """
     path, _ = find_model(directory, ("keras",))
     directory, run, own = path.parent, Run(path), read_card(path)

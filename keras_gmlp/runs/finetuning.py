@@ -52,15 +52,7 @@ def finetune(
             weights are not in this installation. One line.
 
     Example:
-        >>> import dataclasses, tempfile
-        >>> digits = keras_gmlp.data.load("digits", image_size=(32, 32), channels=3)
-        >>> few = dataclasses.replace(digits, train=digits.train.take(slice(144)))
-        >>> place, start = tempfile.TemporaryDirectory(), "saved_models/gmlp_n4_32-cifar10"
-        >>> settings = {"directory": place.name, "epochs": 0, "flip": False, "verbose": 0}
-        >>> model, metrics = keras_gmlp.finetune(few, start, **settings)
-        >>> metrics["test_accuracy"] > 0.6
-        True
-        >>> place.cleanup()
+        model, metrics = keras_gmlp.finetune("photos", validation=0.2)
     """
     dataset = data if isinstance(data, ImageData) else None
     if dataset and image_size is not None:

@@ -40,6 +40,19 @@ def test_an_epoch_replaces_the_one_before_but_not_the_best(checkpoint, tmp_path)
     assert len(list(tmp_path.iterdir())) == 2
 
 
+def test_failed_save_leaves_the_checkpoint_before(checkpoint, monkeypatch):
+    checkpoint.on_epoch_end(0)
+
+    def fail(path):
+        path.write_bytes(b"half a file")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(checkpoint.model, "save_weights", fail)
+    with pytest.raises(OSError, match="No space left"):
+        checkpoint.on_epoch_end(1)
+    assert checkpoint.restore(compiled()) == 1
+
+
 def test_full_disk_ends_a_run_before_its_first_epoch(checkpoint, monkeypatch):
     monkeypatch.setattr("shutil.disk_usage", lambda path: (2000, 1000, 1000))
     with pytest.raises(OSError, match="no space left") as caught:

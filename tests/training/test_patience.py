@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from check_layer import to_numpy
 from read_table import read_table
-from tiny_run import PIPELINES, RECIPE, Kill, make_data, train_killed, train_tiny
+from tiny_run import RECIPE, Kill, make_data, train_killed, train_tiny
 
 import keras_gmlp
 from keras_gmlp.data import Samples, hold_out
@@ -16,7 +16,7 @@ from keras_gmlp.training.callbacks import KeepBest, StopWhenDiverged
 from keras_gmlp.training.checkpoints import RunCheckpoint
 from keras_gmlp.training.recipes import Recipe
 
-pytestmark = pytest.mark.eager
+pytestmark = pytest.mark.once  # checkpoints and averages are tested on every backend with runs
 
 PLANTED = (0.3, 0.8, 0.2, 0.8, 0.7)  # the second is best, and the first of two equal ones
 PATIENT = dataclasses.replace(
@@ -52,7 +52,7 @@ def losses(monkeypatch):
 
 def test_the_planted_best_epoch_is_saved_also_after_kills(tmp_path, monkeypatch, losses):
     data, read = split_data()
-    run = {"pipeline": PIPELINES[-1], "data": data, "recipe": PATIENT}
+    run = {"data": data, "recipe": PATIENT}
     # In the epoch that ends the patience, and then before the end of the run.
     assert train_killed(monkeypatch, tmp_path, 2, **run) == [KEPT]
     with monkeypatch.context() as patch:

@@ -135,26 +135,13 @@ def test_complete_run_is_loaded_and_other_settings_are_refused(run):
 
 
 def test_run_goes_on_to_the_same_end(run, tmp_path, monkeypatch):
-    """After a kill in an epoch, a failed save, and a kill between history and checkpoint."""
+    """After a kill in an epoch, and one between the row of an epoch and its checkpoint."""
     found = train_killed(monkeypatch, tmp_path, 1, run.pipeline, recipe=MUON)
     assert found == ["000001.weights.h5"]
-    saved = []
-
-    def save_weights(self, path, original=keras.Model.save_weights):
-        if len(saved) == 1:
-            path.write_bytes(b"half a file")
-            raise OSError(28, "No space left on device")
-        saved.append(original(self, path))
-
-    with monkeypatch.context() as patch:
-        patch.setattr(keras.Model, "save_weights", save_weights)
-        with pytest.raises(OSError, match="No space left"):
-            train_tiny(tmp_path, run.pipeline, recipe=MUON)
-    assert [p.name for p in (tmp_path / "checkpoint").iterdir()] == ["000002.weights.h5"]
-    assert [row["epoch"] for row in history(tmp_path)] == ["0", "1", "2"]
+    first = (tmp_path / "history.csv").read_text().splitlines()[1]
     with open(tmp_path / "history.csv", "a") as file:
-        file.write("3,0.")
-    (tmp_path / "checkpoint" / ".99.000003.weights.h5").write_bytes(b"half a checkpoint")
+        file.write(f"1{first[1:]}\n2,0.")
+    (tmp_path / "checkpoint" / ".99.000002.weights.h5").write_bytes(b"half a checkpoint")
     run.expect_the_same(tmp_path)
 
 
@@ -177,6 +164,7 @@ def test_restart_trains_anew_and_a_callback_of_the_user_may_end_the_run(run, tmp
     assert again == metrics  # complete
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("changes", [{}, {"optimizer": "muon", "precision": "mixed_float16"}])
 def test_space_asked_for_holds_a_checkpoint(tmp_path, monkeypatch, changes):
     recipe, data = dataclasses.replace(RECIPE, **changes), make_data()

@@ -1,6 +1,5 @@
 """RandAugment against keras-cv's public layers, and its determinism."""
 
-import keras_cv
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -10,7 +9,6 @@ from keras_gmlp.data.batches.namespaces import tensorflow_namespace
 from keras_gmlp.data.batches.rand_augment import OPERATIONS, apply_operations
 
 TENSORFLOW = tensorflow_namespace()
-SAME = keras_cv.core.ConstantFactorSampler
 
 
 def photos(count=6, channels=3):
@@ -34,29 +32,32 @@ def draw(count):
     return draw_operations(tf.constant(numbers), 0.5, TENSORFLOW)
 
 
-LAYERS, LEVELS = keras_cv.layers, (0, 255)
-# By strength and signed strength; translations count in the other direction.
-KERAS_CV = {
-    "auto_contrast": lambda strength, signed: LAYERS.AutoContrast(LEVELS),
-    "equalize": lambda strength, signed: LAYERS.Equalization(LEVELS),
-    "solarize": lambda strength, signed: LAYERS.Solarization(
-        LEVELS, SAME(110 * strength), SAME(255 * (1 - strength))
-    ),
-    "color": lambda strength, signed: LAYERS.RandomColorDegeneration(SAME(strength)),
-    "contrast": lambda strength, signed: LAYERS.RandomContrast(LEVELS, (-signed, signed)),
-    "brightness": lambda strength, signed: LAYERS.RandomBrightness((signed, signed), LEVELS),
-    "shear_x": lambda strength, signed: LAYERS.RandomShear(x_factor=SAME(strength)),
-    "shear_y": lambda strength, signed: LAYERS.RandomShear(y_factor=SAME(strength)),
-    "translate_x": lambda strength, signed: LAYERS.RandomTranslation(0, (-signed, -signed)),
-    "translate_y": lambda strength, signed: LAYERS.RandomTranslation((-signed, -signed), 0),
-}
+def make_layer(name, strength, signed):
+    """Returns the layer of keras-cv; translations count in the other direction."""
+    import keras_cv  # takes seconds, which processes that run other tests need not wait
+
+    layers, same, levels = keras_cv.layers, keras_cv.core.ConstantFactorSampler, (0, 255)
+    return {
+        "auto_contrast": lambda: layers.AutoContrast(levels),
+        "equalize": lambda: layers.Equalization(levels),
+        "solarize": lambda: layers.Solarization(
+            levels, same(110 * strength), same(255 * (1 - strength))
+        ),
+        "color": lambda: layers.RandomColorDegeneration(same(strength)),
+        "contrast": lambda: layers.RandomContrast(levels, (-signed, signed)),
+        "brightness": lambda: layers.RandomBrightness((signed, signed), levels),
+        "shear_x": lambda: layers.RandomShear(x_factor=same(strength)),
+        "shear_y": lambda: layers.RandomShear(y_factor=same(strength)),
+        "translate_x": lambda: layers.RandomTranslation(0, (-signed, -signed)),
+        "translate_y": lambda: layers.RandomTranslation((-signed, -signed), 0),
+    }[name]()
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_same_pixels_as_keras_cv(name):
     for strength, signed in ((0.0, 0.0), (0.4, -0.3), (0.7, 0.55), (1.0, 1.0)):
         images = np.concatenate([photos(), np.full((1, 20, 24, 3), 90, "float32")])
-        layer = KERAS_CV[name](strength, signed)
+        layer = make_layer(name, strength, signed)
         if name.startswith("shear"):  # keras-cv draws the direction by itself, for each image
             expected = layer(np.tile(images[:1], (20, 1, 1, 1)), training=True).numpy()
             ways = [apply(name, images[:1], strength, sign)[0] for sign in (-1.0, 1.0)]

@@ -6,8 +6,6 @@ import weakref
 import numpy as np
 import pytest
 import tensorflow as tf
-from other_backend import run_under
-from pictures import write_noise
 from PIL import Image
 from refused import refused
 
@@ -110,45 +108,6 @@ def test_first_damaged_file_is_named(tmp_path, files, arrays):
     for read in (split.arrays, lambda: list(evaluation_batches(streamed, 5))):
         with refused("damaged or truncated", paths[21]), one_line_errors():
             read()
-
-
-WITHOUT_TENSORFLOW = """
-import sys
-import keras_gmlp
-from keras_gmlp import data
-
-folder, out = sys.argv[1:]
-for name in ("digits", folder):
-    found = data.load(name, (16, 16))
-    images, labels = found.train.arrays()
-    print(found.name, len(found.train), len(found.test), images.sum(), labels.sum())
-model = keras_gmlp.gMLP(
-    dim=8, depth=1, hidden_dim=8, patch_size=8, input_shape=found.image_shape,
-    classes=len(found.labels),
-)
-recipe = keras_gmlp.Recipe(epochs=1, batch_size=8, precision="float32", pipeline="device")
-print(keras_gmlp.train(model, found, recipe, out, verbose=0)["test_loss"])
-try:
-    data.training_batches(found, 2)
-except ImportError as error:
-    print(error)
-assert not [name for name in sys.modules if name.startswith("tensorflow")]
-"""
-
-
-def test_loads_trains_and_evaluates_without_tensorflow(tmp_path):
-    photos = write_noise(tmp_path, "png", 20, 30)
-    printed = run_under(
-        "jax", WITHOUT_TENSORFLOW, photos, tmp_path.with_name("run"), hidden=("tensorflow",)
-    )
-    *rows, loss, streaming = printed.splitlines()
-    for row, name in zip(rows, ("digits", str(photos)), strict=True):
-        found = data.load(name, (16, 16))
-        images, labels = found.train.arrays()
-        expected = [name, len(found.train), len(found.test), images.sum(), labels.sum()]
-        assert row.split() == list(map(str, expected))
-    assert 0 < float(loss) < 10
-    assert streaming.startswith("training_batches requires tensorflow")
 
 
 def test_kept_images_are_read_once(monkeypatch, arrays):
