@@ -102,13 +102,6 @@ class MaskedLM(TextTask):
         accuracy = keras.metrics.SparseCategoricalAccuracy("accuracy")
         return MaskedCrossEntropy(), [Perplexity(), accuracy]
 
-    def check_fit(self, model, data):
-        super().check_fit(model, data)
-        if data.test is None:
-            raise ValueError(
-                f"{data.name} has no text for validation; prepare it with --valid FILE (valid=...)."
-            )
-
     def samples_per_epoch(self, data):
         return max(1, self.epoch_tokens // self.length)
 

@@ -148,7 +148,7 @@ class PreparedCorpus:
 
     tokenizer: Tokenizer
     train: Corpus
-    test: Corpus | None = None
+    test: Corpus
     name: str = "text"
 
     @classmethod
@@ -156,15 +156,14 @@ class PreparedCorpus:
         """Opens what `prepare_corpus` wrote into a folder."""
         folder = Path(folder)
         record = read_json(folder / RECORD)
-        if record is None:
+        if not (record and record["valid"]):
             raise ValueError(
                 f"{folder}: not a prepared corpus; write one: apps/train.py --text FILES --valid "
                 "FILES."
             )
         tokenizer = Tokenizer.load(folder / "tokenizer.json")
-        names = record["train"], record["valid"]
-        corpora = [name and Corpus(folder / name) for name in names]
-        for corpus in filter(None, corpora):
+        corpora = [Corpus(folder / record[name]) for name in ("train", "valid")]
+        for corpus in corpora:
             if corpus.info["tokenizer"] != tokenizer.hash:
                 raise ValueError(
                     f"{corpus.folder}: another tokenizer encoded it than {folder}/tokenizer.json; "
@@ -173,7 +172,7 @@ class PreparedCorpus:
         return cls(tokenizer, *corpora, folder.resolve().name)
 
 
-def prepare_corpus(files, tokenizer, folder, valid=None, lowercase=True, strip_accents=False):
+def prepare_corpus(files, tokenizer, folder, valid, lowercase=True, strip_accents=False):
     """Trains a tokenizer on text files and encodes them, for training.
 
     Args:
@@ -193,8 +192,7 @@ def prepare_corpus(files, tokenizer, folder, valid=None, lowercase=True, strip_a
         ValueError: If a file cannot be read, there is no text, the vocabulary size is out of range,
             or the folder has another tokenizer. One line.
     """
-    folder, paths = Path(folder), find_files(files)
-    valid = valid and find_files(valid)
+    folder, paths, valid = Path(folder), find_files(files), find_files(valid)
     with directory_lock(folder):
         stored = folder / "tokenizer.json"  # models may depend on it
         learned = read_json(folder / RECORD, {}).get("learned")
@@ -211,7 +209,7 @@ def prepare_corpus(files, tokenizer, folder, valid=None, lowercase=True, strip_a
         # The validation text first, because it is short: a damaged one is then found at once.
         parts = {"valid": valid, "train": paths}
         names = {
-            name: files and build_corpus(files, tokenizer, folder, name).folder.name
+            name: build_corpus(files, tokenizer, folder, name).folder.name
             for name, files in parts.items()
         }
         if not stored.exists():

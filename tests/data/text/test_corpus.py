@@ -154,10 +154,9 @@ def test_prepared_corpus_is_opened_again(file, tmp_path, monkeypatch):
         for tokenizer in (tmp_path / "out/tokenizer.json", 128):
             prepare_corpus(file, tokenizer, tmp_path / "out", valid)
     with pytest.raises(ValueError, match="another tokenizer"):
-        prepare_corpus(file, 128, tmp_path / "out", lowercase=False)
-    given = prepare_corpus(file, tmp_path / "out/tokenizer.json", tmp_path / "given")
+        prepare_corpus(file, 128, tmp_path / "out", valid, lowercase=False)
+    given = prepare_corpus(file, tmp_path / "out/tokenizer.json", tmp_path / "given", valid)
     assert given.tokenizer.hash == prepared.tokenizer.hash
-    assert given.test is None
     Tokenizer.train(["another"], 128).save(tmp_path / "out/tokenizer.json")
     with pytest.raises(ValueError, match="another tokenizer"):
         PreparedCorpus.open(tmp_path / "out")
@@ -169,6 +168,6 @@ def test_tokenizer_learns_from_the_start_of_each_file(tmp_path, monkeypatch):
     for name, text in [("a", "aaa\n" * 50 + "zzz\n"), ("b", "bbb\n" * 50 + "zzz\n")]:
         (tmp_path / f"{name}.txt").write_text(text)
     monkeypatch.setattr(module, "TRAINING_CHARACTERS", 60)
-    tokens = prepare_corpus(tmp_path, 128, tmp_path / "out").tokenizer.tokens
+    tokens = prepare_corpus(tmp_path, 128, tmp_path / "out", tmp_path / "a.txt").tokenizer.tokens
     assert {"a", "b"} < set(tokens)
     assert "z" not in tokens
