@@ -38,7 +38,6 @@ class Opened:
     path: Path
     card: dict  # with the class names of a labels.txt next to the file if it has none
     model: object = None  # the `keras.Model` of a `.keras` file
-    interpreter: object = None  # LiteRT's, of a `.tflite` file
     pixels: tuple[str, ...] = ("float32",)  # types that images may have
 
     def find_task(self):
@@ -122,7 +121,7 @@ def _open_tflite(path, threads):
         for part in (inputs, outputs)
     )
     card, pixels = read_labelled_card(path), ("float32", "uint8")
-    return Opened(run, *described, path, card, interpreter=interpreter, pixels=pixels)
+    return Opened(run, *described, path, card, pixels=pixels)
 
 
 def _no_rows(shape):

@@ -37,10 +37,8 @@ def add_head(classifier, path):
         labels=tuple(head["labels"]),
         task="image_classification",
         model=None,
-        interpreter=None,
         named=True,
         confidence=Confidence(),
-        thresholds=None,
         parts=parts,
     )
 

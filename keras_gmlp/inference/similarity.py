@@ -2,6 +2,7 @@
 
 import os
 import threading
+from pathlib import Path
 
 import numpy as np
 
@@ -31,14 +32,15 @@ def make_embedder(classifier):
             return np.concatenate([body.run(**{name: rows[i : i + TOGETHER]}) for i in starts])
 
         return embed
-    interpreter = classifier.interpreter
+    interpreter = None
+    if Path(classifier.path).suffix.lower() == ".tflite":
+        # Of its own: as long as a runner exists, its interpreter runs nothing else.
+        interpreter = open_interpreter(classifier.path, min(4, os.cpu_count() or 1))
     if interpreter is None or FEATURES_SIGNATURE not in interpreter.get_signature_list():
         raise ValueError(
             f"{classifier.path}: has no features; expected a .keras file, or a .tflite file that "
             "apps/export.py RUN --formats features writes."
         )
-    # An interpreter of its own: as long as a runner exists, its interpreter runs nothing else.
-    interpreter = open_interpreter(classifier.path, min(4, os.cpu_count() or 1))
     run, lock = interpreter.get_signature_runner(FEATURES_SIGNATURE), threading.Lock()
     name, dtype = ("token_ids", "int32") if is_text else ("image", "float32")
 

@@ -120,7 +120,7 @@ def choose_classes(options, classifier, image):
     if options.label is not None:
         require_one_of("--class", options.label, classifier.labels)
         rows = [row for row in rows if row["index"] == classifier.labels.index(options.label)]
-    elif options.top is None and classifier.thresholds is not None:
+    elif options.top is None and classifier.confidence.thresholds is not None:
         rows = [row for row in rows if row["applies"]] or rows[:1]
     else:
         rows = rows[: options.top or 1]

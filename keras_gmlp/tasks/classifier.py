@@ -11,7 +11,6 @@ from keras_gmlp.models.saved import require_numbers
 from keras_gmlp.tasks.confidence import TEMPERATURE, THRESHOLD, Confidence, read_confidence
 from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.utils.errors import first_line
-from keras_gmlp.utils.labels import show_labels
 
 # Entries of a card that are arguments of `read_image`.
 PREPARATION = ("crop", "interpolation", "fit")
@@ -35,10 +34,8 @@ class Classifier:
         preparation: How images are cut to size, arguments of `data.images.read_image.read_image`.
         model: The `keras.Model` of a `.keras` file or of published weights, else `None`.
         named: Whether the source has class names.
-        interpreter: The LiteRT interpreter of a `.tflite` file, else `None`.
-        confidence: Temperature of its probabilities and which images it rejects, a `Confidence`.
-        thresholds: Of a model that gives any number of labels, the least probability of each that
-            applies; `None` of a model that gives one.
+        confidence: Temperature of its probabilities, which images it rejects and, of a model that
+            gives any number of labels, the `thresholds` of those that apply: a `Confidence`.
         parts: Parts of an image that `classify` looks at besides the whole, `(side, across, down)`
             each: `side` is relative to the largest part of the model's aspect ratio, `across` and
             `down` are its place in the free room, from 0 to 1. The mean of the logits is the
@@ -53,9 +50,7 @@ class Classifier:
     preparation: dict = dataclasses.field(default_factory=dict)
     model: object = None
     named: bool = True
-    interpreter: object = None
     confidence: Confidence = dataclasses.field(default_factory=Confidence)
-    thresholds: tuple[float, ...] | None = None
     parts: tuple[tuple[float, float, float], ...] = ()
 
     def __call__(self, image, **options):
@@ -103,25 +98,7 @@ class Classifier:
         views = read_views(image, self.image_shape, self.parts, **self.preparation)
         logits = self.logits(views).mean(0)
         require_numbers(logits, self.path)
-        scores, names = self.probabilities(logits).tolist(), show_labels(self.labels)
-        order = np.argsort(-logits, kind="stable")[:top].tolist()
-        rows = [{"label": names[i], "score": scores[i], "index": i} for i in order]
-        known = self.confidence.is_known(logits)
-        for row in rows:
-            if self.thresholds is not None:
-                row["applies"] = row["score"] >= self.thresholds[row["index"]]
-            elif known is not None:
-                row["known"] = bool(known)
-        return rows
-
-    def probabilities(self, logits):
-        """Returns the probabilities of logits `(..., classes)`, an array of the same shape.
-
-        Those of a model with `thresholds` are independent, those of others sum to 1.
-        """
-        if self.thresholds is None:
-            return self.confidence.probabilities(logits)
-        return 0.5 + 0.5 * np.tanh(np.asarray(logits, "float64") / 2)  # never overflows
+        return self.confidence.rank(logits, self.labels, top)
 
     def find_labels(self, image):
         """Returns the labels of an image: those that reach their thresholds.
@@ -136,7 +113,7 @@ class Classifier:
         Raises:
             ValueError: As for `classify`, or if the model gives one label.
         """
-        if self.thresholds is None:
+        if self.confidence.thresholds is None:
             raise ValueError(f"{self.path}: gives one label for each image; use classify.")
         if is_many(image):
             return [self.find_labels(one) for one in image]
@@ -147,18 +124,24 @@ class Classifier:
 def make_classifier(opened):
     """Returns the `Classifier` of an opened file, as its card describes it."""
     path, card, task = opened.path, opened.card, opened.find_task()
-    _check_tensors(opened)
+    match (*opened.inputs.items(), *opened.outputs.values()):
+        case [
+            [name, [[_, int(), int(), 1 | 3] as shape, pixels]],
+            [[_, int(classes)], "float32"],
+        ] if pixels in opened.pixels:
+            pass
+        case _:
+            parts = opened.inputs, opened.outputs
+            taken, given = (", ".join(f"{d} {s}" for s, d in part.values()) for part in parts)
+            raise ValueError(
+                f"{path}: not an image classifier; expected {' or '.join(opened.pixels)} (batch, "
+                "height, width, 1 or 3 channels) in and float32 (batch, classes) out; received "
+                f"{taken} in and {given} out."
+            )
     if opened.model is not None:
         from keras_gmlp.models.structure import require_logits
 
         require_logits(opened.model)
-    ((name, (shape, _)),), (((_, classes), _),) = opened.inputs.items(), opened.outputs.values()
-    _, *shape = shape
-    if shape[-1] not in (1, 3):
-        raise ValueError(
-            f"{path}: the model takes images of shape {tuple(shape)}; expected (height, width, "
-            "channels) with 1 or 3 channels."
-        )
     labels = card.get("labels")
     if labels and len(labels) != classes:
         raise ValueError(
@@ -171,15 +154,12 @@ def make_classifier(opened):
         check_preparation(**preparation)
     except ValueError as error:
         raise ValueError(f"{path}: its card is damaged: {first_line(error)}") from None
-    thresholds = card.get("thresholds")
-    if thresholds is not None or task.method == "find_labels":
-        found = thresholds if isinstance(thresholds, list) else []
-        thresholds = tuple(float(t) for t in found if type(t) in (int, float) and 0 <= t <= 1)
-        if not len(thresholds) == len(found) == classes:
-            raise ValueError(
-                f"{path}: its card has no threshold from 0 to 1 for each of its {classes} labels. "
-                "Copy or export it again."
-            )
+    several = task.method == "find_labels" or card.get("thresholds") is not None
+    if several and len(confidence.thresholds or ()) != classes:
+        raise ValueError(
+            f"{path}: its card has no threshold from 0 to 1 for each of its {classes} labels. "
+            "Copy or export it again."
+        )
     normalized = card.get("output") == "probabilities"
 
     def logits(images):
@@ -189,36 +169,12 @@ def make_classifier(opened):
 
     return Classifier(
         logits,
-        tuple(shape),
+        shape[1:],
         tuple(labels or map(str, range(classes))),
         path,
         task.name,
         preparation,
         opened.model,
         bool(labels) and card.get("named", True),
-        opened.interpreter,
         confidence,
-        thresholds,
-    )
-
-
-def _check_tensors(opened):
-    """Checks that a model takes images and returns logits."""
-    inputs, outputs = list(opened.inputs.values()), list(opened.outputs.values())
-    if (
-        len(inputs) == len(outputs) == 1
-        and len(inputs[0][0]) == 4
-        and len(outputs[0][0]) == 2
-        and all(isinstance(n, int) for n in (*inputs[0][0][1:], outputs[0][0][1]))
-        and inputs[0][1] in opened.pixels
-        and outputs[0][1] == "float32"
-    ):
-        return
-    taken, given = (
-        ", ".join(f"{dtype} {shape}" for shape, dtype in tensors) for tensors in (inputs, outputs)
-    )
-    raise ValueError(
-        f"{opened.path}: not an image classifier; expected {' or '.join(opened.pixels)} (batch, "
-        f"height, width, channels) in and float32 (batch, classes) out; received {taken} in and "
-        f"{given} out."
     )

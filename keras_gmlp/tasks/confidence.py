@@ -11,6 +11,8 @@ import math
 
 import numpy as np
 
+from keras_gmlp.utils.labels import show_labels
+
 TEMPERATURE, THRESHOLD = "temperature", "energy_threshold"  # entries of a card
 
 RANGES = {TEMPERATURE: (0.01, 100), THRESHOLD: (-1e30, 1e30)}  # in which no result overflows
@@ -64,14 +66,18 @@ def _exponentials(logits, temperature):
 
 @dataclasses.dataclass(frozen=True)
 class Confidence:
-    """How a model makes probabilities from logits, and which images it rejects."""
+    """What follows from logits: probabilities, what is rejected, and which labels apply."""
 
     temperature: float = 1.0  # what the logits are divided by
     # The highest energy of an image that is taken for one of the classes, if it is calibrated.
     energy_threshold: float | None = None
+    # The least probability of each label that applies, if a model gives any number of labels.
+    thresholds: tuple[float, ...] | None = None
 
     def probabilities(self, logits):
-        """Returns probabilities, float64 `(..., classes)`, of logits of the same shape."""
+        """Returns float64 probabilities `(..., classes)` of logits, independent with thresholds."""
+        if self.thresholds is not None:
+            return 0.5 + 0.5 * np.tanh(np.asarray(logits, "float64") / 2)  # never overflows
         _, exponentials = _exponentials(logits, self.temperature)
         return exponentials / exponentials.sum(axis=-1, keepdims=True)
 
@@ -80,6 +86,19 @@ class Confidence:
         if self.energy_threshold is None:
             return None
         return energies(logits, self.temperature) <= self.energy_threshold
+
+    def rank(self, logits, labels, top):
+        """Returns the most probable classes for the logits of a sample; see `Classifier.answer`."""
+        scores, names = self.probabilities(logits).tolist(), show_labels(labels)
+        order = np.argsort(-logits, kind="stable")[:top].tolist()
+        rows = [{"label": names[i], "score": scores[i], "index": i} for i in order]
+        known = self.is_known(logits)
+        for row in rows:
+            if self.thresholds is not None:
+                row["applies"] = row["score"] >= self.thresholds[row["index"]]
+            elif known is not None:
+                row["known"] = bool(known)
+        return rows
 
 
 def read_confidence(card):
@@ -94,4 +113,9 @@ def read_confidence(card):
                 f"its {name} is {str(value)[:40]!r}; expected a number from {low:g} to {high:g}. "
                 "Export the model again, or calibrate it."
             )
+    thresholds = card.get("thresholds")
+    if isinstance(thresholds, list):
+        entries["thresholds"] = tuple(
+            float(t) for t in thresholds if type(t) in (int, float) and 0 <= t <= 1
+        )
     return Confidence(**entries)

@@ -98,12 +98,12 @@ class LabelScorer:
         self._columns = [classifier.labels.index(label) for label in names]
         own = [labels.index(label) for label in names]
         self._rows = (np.eye(len(labels)) if rows is None else rows)[:, own].astype(bool)
-        self._probabilities = classifier.probabilities
+        self._probabilities = classifier.confidence.probabilities
         self.used = np.ones(len(self._rows), bool)
         self.collect = functools.partial(
             LabelPredictions,
             labels=names,
-            thresholds=np.array(classifier.thresholds)[self._columns],
+            thresholds=np.array(classifier.confidence.thresholds)[self._columns],
             left_out=tuple(label for label in classifier.labels if label not in known),
         )
 

@@ -11,7 +11,6 @@ from keras_gmlp.tasks.scores import ClassScorer, match_classes, round_score
 from keras_gmlp.tasks.task import CHECKED, require_classes
 from keras_gmlp.tasks.text_task import TextTask, draw_places, run_in_parts
 from keras_gmlp.utils.environment import require
-from keras_gmlp.utils.labels import show_labels
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,15 +87,8 @@ class TextClassification(TextTask):
             if not part.strip():
                 raise ValueError("the text is empty; expected at least a word.")
         encoding = model.encode(text, pair)
-        logits = model.run(token_ids=np.array([encoding.ids], "int32"))
-        (scores,) = model.confidence.probabilities(logits)
-        known = model.confidence.is_known(logits)
-        best = np.argsort(-scores, kind="stable")[:top]
-        more = {} if known is None else {"known": bool(known[0])}
-        names = show_labels(model.labels)
-        return [
-            {"label": names[i], "score": float(scores[i]), "index": int(i), **more} for i in best
-        ]
+        (logits,) = model.run(token_ids=np.array([encoding.ids], "int32"))
+        return model.confidence.rank(logits, model.labels, top)
 
     @classmethod
     def check_samples(cls, model, data):

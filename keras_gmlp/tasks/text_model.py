@@ -25,7 +25,6 @@ class TextModel:
         pairs: Whether it classifies pairs of texts; `None` if its file does not say so.
         warn: Function that receives a line of text, when a text is too long.
         model: The `keras.Model` of a `.keras` file, else `None`.
-        interpreter: LiteRT's, of a `.tflite` file, else `None`.
         confidence: Temperature of its probabilities and which texts it rejects, a `Confidence`.
     """
 
@@ -38,7 +37,6 @@ class TextModel:
     pairs: bool | None = None
     warn: Callable[[str], None] = warnings.warn
     model: object = None
-    interpreter: object = None
     confidence: Confidence = dataclasses.field(default_factory=Confidence)
 
     def __call__(self, *texts, **options):

@@ -113,7 +113,13 @@ class TextTask(Task):
     def wrap(cls, opened, tokenizer=None, labels=(), length=None, warn=warnings.warn):
         """Returns the `TextModel` of an opened file, by default with the file's own tokenizer."""
         card, path, model = opened.card, opened.path, opened.model
-        tokenizer = tokenizer or _read_tokenizer(path)
+        if tokenizer is None:
+            if (text := read_tokenizer(path)) is None:
+                raise ValueError(
+                    f"{path} has no tokenizer; expected one in the file, as training and export "
+                    "write it."
+                )
+            tokenizer = Tokenizer(text, path)
         if set(opened.inputs) != set(cls.inputs) or len(opened.outputs) != 1:
             raise ValueError(
                 f"{path}: not {cls.kind}; expected the inputs {' and '.join(cls.inputs)}; received "
@@ -158,36 +164,12 @@ class TextTask(Task):
             card.get("pairs"),
             warn,
             model,
-            opened.interpreter,
             confidence,
         )
 
     @classmethod
     def encode(cls, model, samples):
         return {"token_ids": encode_rows(model.tokenizer, samples, model.length)}
-
-
-def _read_tokenizer(path):
-    """Returns the tokenizer in a model's file, or the one next to it."""
-    text = read_tokenizer(path)
-    if text is not None:
-        return Tokenizer(text, path)
-    place = path.with_name("tokenizer.json")
-    if not place.exists():
-        raise ValueError(
-            f"{path} has no tokenizer; expected one in the file, as training and export write it, "
-            "or a tokenizer.json next to it."
-        )
-    from keras_gmlp.data.run_folder import Run  # here: it imports Pillow
-
-    tokenizer = Tokenizer.load(place)
-    recorded = Run(path).recipe.get("tokenizer", tokenizer.hash)
-    if recorded != tokenizer.hash:
-        raise ValueError(
-            f"{place}: not the tokenizer that the model was trained with, whose hash is "
-            f"{recorded[:12]}; received {tokenizer.hash[:12]}."
-        )
-    return tokenizer
 
 
 def _find_pairs(data):

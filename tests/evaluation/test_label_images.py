@@ -14,6 +14,7 @@ from keras_gmlp.evaluation.labelled import LabelledImages
 from keras_gmlp.evaluation.scoring import evaluate
 from keras_gmlp.programs.shared import cli
 from keras_gmlp.tasks.classifier import Classifier
+from keras_gmlp.tasks.confidence import Confidence
 from keras_gmlp.tasks.label_scores import LabelPredictions
 
 COLOURS = ("red", "green", "blue")
@@ -37,7 +38,8 @@ def classifier(labels=COLOURS, thresholds=None, path="colours.tflite"):
 
     thresholds = (0.5,) * len(labels) if thresholds is None else thresholds or None
     task = "multi_label_classification" if thresholds else "image_classification"
-    return Classifier(logits, (8, 8, 3), tuple(labels), Path(path), task, thresholds=thresholds)
+    confidence = Confidence(thresholds=thresholds)
+    return Classifier(logits, (8, 8, 3), tuple(labels), Path(path), task, confidence=confidence)
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+from ai_edge_litert.interpreter import Interpreter
 from check_layer import to_numpy
 from refused import refused
 from small_text import LABELS, LENGTH, LINES, small_text_model, small_tokenizer
@@ -60,15 +61,13 @@ def test_language_model_in_all_precisions(run, tokenizer):
 def test_features_are_a_second_signature(run):
     path = run[0] / FORMATS["features"].path
     assert read_card(path)["features"] == 8
-    assert load(path).interpreter.get_signature_list() == {
+    assert Interpreter(str(path)).get_signature_list() == {
         "serving_default": {"inputs": ["mask_positions", "token_ids"], "outputs": ["logits"]},
         "serving_features": {"inputs": ["token_ids"], "outputs": ["features"]},
     }
 
 
 def test_gates_are_one_matrix_without_sums_over_offsets(run):
-    from ai_edge_litert.interpreter import Interpreter
-
     interpreter = Interpreter(str(run[0] / "model_float32.tflite"))
     operators = [operator["op_name"] for operator in interpreter._get_ops_details()]
     assert not {"TILE", "CONCATENATION", "BATCH_MATMUL"} & set(operators)

@@ -17,6 +17,7 @@ from scipy.special import softmax
 import keras_gmlp
 from keras_gmlp.export.writing import FORMATS, export
 from keras_gmlp.tasks.classifier import Classifier
+from keras_gmlp.tasks.confidence import Confidence
 from keras_gmlp.utils.card import members, read_card
 from keras_gmlp.weights.loading import load
 
@@ -133,7 +134,8 @@ def test_underscores_are_shown_as_spaces(run, tmp_path, app):
     assert "deep red" in app("classify", red, "--model", model)[1]
     found = json.loads(app("classify", red, "--model", model, "--json")[1])  # data for others
     assert found["predictions"][0]["label"] == "deep_red"
-    alike = dataclasses.replace(classifier, labels=("a b", "a_b", "c"), thresholds=(1.0, 0.0, 0.0))
+    several = Confidence(thresholds=(1.0, 0.0, 0.0))
+    alike = dataclasses.replace(classifier, labels=("a b", "a_b", "c"), confidence=several)
     assert {name for name, _ in alike.find_labels(red)} == {"a_b", "c"}
 
 

@@ -1,7 +1,6 @@
 """Masks, classes and answers from files, with results like those of the Hugging Face pipelines."""
 
 import dataclasses
-import json
 from pathlib import Path
 
 import numpy as np
@@ -151,28 +150,14 @@ def test_mistakes(folder):
             use(*given)
 
 
-def test_folder_of_a_run(folder, tokenizer, tmp_path):
-    """A model without a card takes tokenizer.json and labels.txt next to it."""
-    small_text_model("text_classification", tokenizer).save(tmp_path / "model.keras")
+def test_files_with_the_tokenizer_of_another_model(folder, tokenizer, tmp_path):
+    model = small_text_model("masked_lm", tokenizer)
+    model.save(tmp_path / "model.keras")
     with refused("has no tokenizer"):
         load(tmp_path)
-    tokenizer.save(tmp_path / "tokenizer.json")
-    (tmp_path / "labels.txt").write_text("bad\ngood\n")
-    model = load(tmp_path)
-    assert (model.task, model.labels, model.length) == ("text_classification", LABELS, LENGTH)
-    (tmp_path / "model.tflite").write_bytes((folder / "masked_lm.tflite").read_bytes())
-    assert load(tmp_path).task == "masked_lm"
-
-
-def test_tokenizer_of_another_model(folder, tokenizer, tmp_path):
     other = Tokenizer.train(["another text with other words"], vocabulary_size=128)
-    small_text_model("masked_lm", tokenizer).save(tmp_path / "model.keras")
-    other.save(tmp_path / "tokenizer.json")
     with refused(f"{tokenizer.size} tokens"):
-        load(tmp_path)
-    (tmp_path / "recipe.json").write_text(json.dumps({"tokenizer": tokenizer.hash}))
-    with refused("not the tokenizer"):
-        load(tmp_path)
+        from_keras(model, other)
     copy_archive(
         folder / "masked_lm.tflite", tmp_path / "other.tflite", "tokenizer.json", other.text
     )

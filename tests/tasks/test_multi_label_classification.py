@@ -129,7 +129,7 @@ def test_run_learns_and_records(run):
     # In batches of another size some processors add in another order: the sixth digit differs.
     expected = choose_thresholds(rows, probabilities)
     assert classifier.task == recipe["task"]
-    assert classifier.thresholds == pytest.approx(expected, abs=2e-6)
+    assert classifier.confidence.thresholds == pytest.approx(expected, abs=2e-6)
     assert "model.find_labels(" in (directory / "README.md").read_text()
 
 
@@ -155,7 +155,7 @@ def test_exported_file_gives_the_labels_that_apply(run, app):
         found = classifier.find_labels(path)
         everything = classifier.classify(path, 3)
         assert len(everything) == 3
-        least = dict(zip(classifier.labels, classifier.thresholds, strict=True))
+        least = dict(zip(classifier.labels, classifier.confidence.thresholds, strict=True))
         assert found == [pair for pair in everything if pair[1] >= least[pair[0]]]
         _, out, _ = app("classify", path, "--model", directory / name, "--json")
         applying = [row["label"] for row in json.loads(out)["predictions"] if row["applies"]]
