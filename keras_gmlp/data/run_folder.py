@@ -109,11 +109,10 @@ class Run:
         source = TextSource(chosen, columns)
         if self.samples and other:
             own, tested = False, TextSource(other, {**columns, "test": None})
-            self._find_roles(other, _read_texts(tested)[1], "all", False)  # for its warning
+            self._find_roles(other, _list_texts(tested), "all", False)  # for its warning
         elif self.samples:
-            known, texts = _read_texts(source)
-            own, roles = self._find_roles(chosen, texts, split, name is None)
-            return dataclasses.replace(source, roles=roles, known=known), own
+            own, source.roles = self._find_roles(chosen, _list_texts(source), split, name is None)
+            return source, own
         if own and not other:
             held_out, validation = (self.settings.get(n, 0.0) for n in ("hold_out", "validation"))
             source = dataclasses.replace(source, held_out=held_out, validation=validation)
@@ -210,10 +209,9 @@ def _list_images(name):
     return [sample for split in load_packed(path).splits().values() for sample in split.sources]
 
 
-def _read_texts(source):
-    """Returns what `TextSource.read` does, or `None` of a set by name, and the texts."""
-    known = source.read() if source.path.exists() else None
-    return known, known[0].texts if known else []
+def _list_texts(source):
+    """Returns the texts of a `TextSource`; none of a set by name, which runs do not record."""
+    return source.contents[0].texts if source.path.exists() else []
 
 
 def _describe(samples, path):

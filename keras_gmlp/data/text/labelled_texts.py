@@ -72,7 +72,7 @@ class TextData:
         return encode_rows(self.tokenizer, part.texts, length), part.labels
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class TextSource:
     """Labelled texts by name, and how they are read and divided."""
 
@@ -82,15 +82,15 @@ class TextSource:
     data_dir: str | None = None  # folder of TFDS; see `data.load`
     validation: float = 0.0  # share of the training samples that is tested after each epoch
     roles: list | None = None  # the part of each text as a run recorded it: one of `PARTS` or None
-    known: tuple | None = None  # what `read` returns, if it was read before
 
     @property
     def path(self):
         return Path(os.path.expanduser(self.name))
 
-    def read(self):
-        """Returns all texts, a `TextSplit`, the names of their classes, and the split of each."""
-        return self.known or _read_all(self.name, data_dir=self.data_dir, **(self.columns or {}))
+    @functools.cached_property
+    def contents(self):
+        """All texts, a `TextSplit`, the names of their classes, and the split of each."""
+        return _read_all(self.name, data_dir=self.data_dir, **(self.columns or {}))
 
 
 def load_text(name, text=None, label=None, test=None, seed=0, data_dir=None):
@@ -143,9 +143,9 @@ def name_columns(column=None, label=None, test=None):
 def open_texts(source):
     """Returns the `TextData` of a `TextSource`."""
     if source.roles is not None:
-        texts, labels, _ = source.read()
+        texts, labels, _ = source.contents
         return TextData(source.name, labels, **_take_parts(texts, source.roles))
-    data = _divide(source.name, *source.read())
+    data = _divide(source.name, *source.contents)
     if source.held_out:
         held = hold_out(dataclasses.replace(data, validation=None), source.held_out)
         data = dataclasses.replace(held, test=held.validation, validation=data.validation)
@@ -158,8 +158,7 @@ def choose_texts(source, split=None):
     Without a split, these are the test texts, or all texts if none are marked for testing.
     """
     require_one_of("split", split, (None, *PARTS, "all"))
-    source = dataclasses.replace(source, known=source.read())
-    texts, labels, splits = source.known
+    texts, labels, splits = source.contents
     marked = source.held_out or source.roles is not None or len(set(splits)) > 1
     split = split or ("test" if marked else "all")
     if split == "all":
@@ -215,7 +214,7 @@ def _take_parts(texts, roles):
 
 
 def _read_prepared(name, text, label, data_dir):
-    """Returns for a prepared set what `TextSource.read` does."""
+    """Returns for a prepared set the `TextSource.contents`."""
     if name.lower().endswith(SUFFIXES) or name.startswith((".", "/", "~")):
         raise ValueError(f"{name}: {why_missing(name)}.")
     chosen = []
