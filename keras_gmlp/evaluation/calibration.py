@@ -137,7 +137,8 @@ def _read_texts(model, run, data, split):
         split = "validation" if validation else "test"
     task = find_task(model.task)
     samples, chosen = task.load_samples([model], source, split)
-    texts, logits, scorer, _ = task.read_logits(model, samples)
+    texts, scorer = samples[0], task.make_scorer(model, *samples)
+    logits = task.read_logits(model, texts)
     described = {"data": source.name, "split": chosen["split"], "texts": len(texts)}
     return described, logits.astype("float64"), scorer.places[texts.labels], None
 

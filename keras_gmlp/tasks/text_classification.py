@@ -92,55 +92,53 @@ class TextClassification(TextTask):
 
     @classmethod
     def check_samples(cls, model, data):
-        samples, _ = cls.load_samples([model], data, "test", CHECKED)
-        texts, scorer = cls.choose_samples(model, samples)
-        return texts.texts, scorer.places[texts.labels]
+        (texts, *classes), _ = cls.load_samples([model], data, "test", CHECKED)
+        return texts.texts, cls.make_scorer(model, texts, *classes).places[texts.labels]
 
     @classmethod
     def load_samples(cls, models, source, split=None, limit=None):
         from keras_gmlp.data.run_folder import Run  # here: it imports Pillow
 
         texts, labels, split = choose_texts(source, split)
+        for model in models:
+            if model.pairs not in (None, texts.pairs):
+                received, takes = ["pairs", "single texts"][:: 1 if texts.pairs else -1]
+                raise ValueError(f"{source.name} has {received}; {model.path} classifies {takes}.")
         for model in models[1:] if split != "train" else ():
             Run(model.path).warn_of(source.name, texts.texts)
         texts = texts.take(draw_places(len(texts), limit))
         known = match_classes(models, labels, str(source.name))
+        places = np.flatnonzero([labels[index] in known for index in texts.labels])
+        if not len(places):
+            raise ValueError(
+                f"{source.name}: none of the {len(texts):,} texts has a class that models know."
+            )
         unknown = [label for label in labels if label not in known]
-        return (source.name, texts, labels, known), {"split": split, "unknown_classes": unknown}
+        entries = {"split": split, "unknown_classes": unknown}
+        return (texts.take(places), labels, known), entries
+
+    @classmethod
+    def make_scorer(cls, model, texts, labels, known):
+        """Returns what compares logits with the classes of texts."""
+        return ClassScorer(model.labels, labels, known, model.confidence)
+
+    @classmethod
+    def read_logits(cls, model, texts):
+        """Returns the logits of texts, with a progress bar."""
+        parts = run_in_parts(model, cls.encode(model, texts.texts))
+        return np.concatenate([part for _, part in parts])
 
     @classmethod
     def score(cls, model, samples):
         require("sklearn", "evaluation", "demo")  # before the work
-        texts, logits, scorer, cut = cls.read_logits(model, samples)
+        texts, scorer = samples[0], cls.make_scorer(model, *samples)
+        fields = scorer.read(cls.read_logits(model, texts), texts.labels)
         names = (text if isinstance(text, str) else "\t".join(text) for text in texts.texts)
-        result = scorer.collect(names=tuple(names), **scorer.read(logits, texts.labels))
+        result = scorer.collect(names=tuple(names), **fields)
         scores = result.score("texts")
         scores["matthews_correlation"] = correlate(result.labels, result.predictions)
-        return {**scores, "cut": cut}, result
-
-    @classmethod
-    def choose_samples(cls, model, samples):
-        """Returns the texts whose classes the model knows, and a `ClassScorer`."""
-        name, texts, labels, known = samples
-        if model.pairs not in (None, texts.pairs):
-            received, takes = ["pairs", "single texts"][:: 1 if texts.pairs else -1]
-            raise ValueError(f"{name} has {received}; {model.path} classifies {takes}.")
-        scorer = ClassScorer(model.labels, labels, known, model.confidence)
-        places = np.flatnonzero(scorer.used[texts.labels])
-        if not len(places):
-            raise ValueError(
-                f"{name}: none of the {len(texts):,} texts has a class that models know."
-            )
-        return texts.take(places), scorer
-
-    @classmethod
-    def read_logits(cls, model, samples):
-        """Returns texts of known classes, their logits, a `ClassScorer` and how many were cut."""
-        texts, scorer = cls.choose_samples(model, samples)
-        cut = count_cut(model.tokenizer, texts.texts, model.length)
-        parts = run_in_parts(model, cls.encode(model, texts.texts))
-        logits = np.concatenate([part for _, part in parts])
-        return texts, logits, scorer, cut
+        scores["cut"] = count_cut(model.tokenizer, texts.texts, model.length)
+        return scores, result
 
 
 def correlate(labels, predictions):
