@@ -14,12 +14,10 @@ texts TEXT*  a text with [MASK], in capitals; - reads standard input
 --top N:count=5  number of words
 --json  print one line of JSON per text
 --pieces  offer parts of words and punctuation, too
---exclude-context  leave out words that the text has
 
 examples:
   apps/fill_mask.py "Paris is the [MASK] of France."        with the included model
   apps/fill_mask.py "The [MASK] ate a [MASK]." --top 3      words for each mask
-  apps/fill_mask.py "A friend is a [MASK]." --exclude-context    no word of the text again
   apps/fill_mask.py --file sentences.txt --json             one line of JSON per line
   apps/fill_mask.py "Paris is the [MASK] of France." --model runs/gmlp_nano-text
 
@@ -35,7 +33,7 @@ def fill(options):
     model.require("fill_mask")
 
     def ask(text):
-        return model.fill_mask(text, options.top, options.pieces, options.exclude_context)
+        return model.fill_mask(text, options.top, options.pieces)
 
     def show(text, found):
         if options.json:

@@ -160,10 +160,10 @@ class MaskedLM(TextTask):
         }
 
     @classmethod
-    def predict(cls, model, text, top=5, pieces=False, exclude_context=False):
+    def predict(cls, model, text, top=5, pieces=False):
         """Returns the most probable words for each `[MASK]`; see `TextModel.fill_mask`."""
         if isinstance(text, list | tuple):
-            return [cls.predict(model, one, top, pieces, exclude_context) for one in text]
+            return [cls.predict(model, one, top, pieces) for one in text]
         tokenizer = model.tokenizer
         encoding = model.encode(text)
         ids = np.array([encoding.ids], "int32")
@@ -187,10 +187,6 @@ class MaskedLM(TextTask):
         scores = Confidence().probabilities(logits.reshape(-1, logits.shape[-1])[:wanted])
         kept = np.ones(scores.shape[1], bool) if pieces else tokenizer.are_words.copy()
         kept[list(tokenizer.special_ids)] = False
-        if exclude_context:  # words of one token, not the first pieces of longer ones
-            pairs = itertools.pairwise([*tokenizer.encode(text).ids, tokenizer.sep_id])
-            whole = [a for a, after in pairs if not tokenizer.tokens[after].startswith("##")]
-            kept[whole] = False
         found = []
         for place, row in zip(positions, scores, strict=True):
             best = np.argsort(np.where(kept, -row, 1), kind="stable")[: min(top, kept.sum())]
@@ -223,8 +219,6 @@ class MaskedLM(TextTask):
     def load_samples(cls, models, source, split=None, limit=None):
         from keras_gmlp.data.text.masking import validation_set
 
-        if split is not None or source.columns or source.held_out:
-            raise ValueError("a language model takes a whole text; leave split and columns out.")
         if len({model.tokenizer.hash for model in models}) > 1:
             names = " and ".join(str(model.path) for model in models)
             raise ValueError(f"{names}: their tokenizers differ, so perplexities do not compare.")

@@ -43,7 +43,7 @@ class TextModel:
         """Returns what the task predicts for texts; the methods below say it for each task."""
         return find_task(self.task).predict(self, *texts, **options)
 
-    def fill_mask(self, text, top=5, pieces=False, exclude_context=False):
+    def fill_mask(self, text, top=5, pieces=False):
         """Returns the most probable words for each `[MASK]` in a text.
 
         Args:
@@ -52,7 +52,6 @@ class TextModel:
             top: Number of words, at least 1.
             pieces: Whether to offer all tokens: parts of words, which start with `##`, and
                 punctuation, too.
-            exclude_context: Whether to leave out words that the text has.
 
         Returns:
             For one `[MASK]`, a list of dicts, the most probable word first: `score`, its
@@ -63,7 +62,7 @@ class TextModel:
             ValueError: If the text has no `[MASK]`, or one in a part that was cut, or the model has
                 another task. One line.
         """
-        return self.require("fill_mask")(text, top, pieces, exclude_context)
+        return self.require("fill_mask")(text, top, pieces)
 
     def classify(self, text, pair=None, top=None):
         """Returns the classes of a text or of a pair of texts.
