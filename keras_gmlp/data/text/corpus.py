@@ -29,7 +29,6 @@ from keras_gmlp.utils.text_files import find_files, read_lines
 FORMAT = 1  # of the stored corpus; part of its name
 LINES = 256  # encoded together
 TRAINING_CHARACTERS = 20_000_000  # of text, for the tokenizer
-DISTINCT = 3_000_000  # of them in different words: each takes the trainer 80 bytes
 RECORD = "prepared.json"
 
 
@@ -46,17 +45,12 @@ class Corpus:
         self.tokens = np.asarray(tokens)  # NumPy's memmap is slower to index
         # `(documents + 1,)`: where each document starts, and where the last one ends.
         self.starts = load_array(self.folder / "starts.npy", remedy)
-        sizes = len(self.tokens), len(self.starts) - 1, self.starts[-1]
-        if sizes != (self.info["tokens"], self.info["documents"], self.info["tokens"]):
-            raise ValueError(f"{folder}: damaged (its files differ); {remedy}.")
 
     def __len__(self):
         return len(self.tokens)
 
     def windows(self, length):
         """Cuts the documents into windows of `length` tokens or fewer; returns starts and stops."""
-        if length < 8:
-            raise ValueError(f"length is {length}; expected at least 8 tokens a window.")
         inside = length - 2
         sizes = np.diff(self.starts)
         counts = -(-sizes // inside)
@@ -178,8 +172,7 @@ def prepare_corpus(files, tokenizer, folder, valid, lowercase=True, strip_accent
     Args:
         files: Text files; see `find_files`. One paragraph a line, a blank line between documents.
         tokenizer: The number of tokens of a vocabulary to learn, from about the first 20 million
-            characters (3 million of a language without spaces), or a `Tokenizer`, or the path of a
-            tokenizer.json or a vocab.txt.
+            characters, or a `Tokenizer`, or the path of a tokenizer.json or a vocab.txt.
         folder: Gets tokenizer.json and the tokens. What it already holds is not computed again.
         valid: Text files to test on.
         lowercase, strip_accents: For a new tokenizer, as in `Tokenizer.train`.
@@ -220,18 +213,15 @@ def prepare_corpus(files, tokenizer, folder, valid, lowercase=True, strip_accent
 
 def _learn(paths, size, lowercase, strip_accents):
     """Returns a new tokenizer of the start of each file."""
-    lines, words, distinct = [], set(), 0
+    lines = []
     with ProgressBar() as bar:
         bar.write(f"tokenizer: learning {size:,} tokens")
-        for number, path in enumerate(paths, 1):
+        for path in paths:
             room = TRAINING_CHARACTERS // len(paths)  # of every file, for what each is about
             for text in read_lines(path):
                 lines.append(text)
                 room -= len(text) + 1  # the end of the line
-                new = set(text.split()) - words
-                words |= new
-                distinct += sum(map(len, new))
-                if room <= 0 or distinct > DISTINCT / 2 * (1 + number / len(paths)):
+                if room <= 0:
                     break
         return Tokenizer.train(lines, size, lowercase, strip_accents)
 

@@ -33,8 +33,6 @@ def draw_masks(corpus, windows, length, rate, generator):
 
 def most_masks(length, rate):
     """Returns how many tokens of a window are masked at most: the size of `mask_positions`."""
-    if not 0 < rate <= 1:
-        raise ValueError(f"the masking rate is {rate}; expected above 0 to 1, such as 0.15.")
     return math.ceil(rate * (length - 2))
 
 
@@ -135,7 +133,6 @@ class MaskedBatches(keras.utils.PyDataset):
 
     def __init__(self, corpus, batch_size=256, length=128, rate=0.15, seed=0, start=0, cut=CUT):
         super().__init__()
-        most_masks(length, rate)  # checks the rate
         self.corpus, self.windows = corpus, corpus.windows(length)
         self.batch_size, self.length, self.rate, self.cut = batch_size, length, rate, cut
         self.seed, self.start = seed, start

@@ -188,14 +188,6 @@ def test_equal_texts_with_several_labels_are_named(tmp_path):
         load_text(write_csv(tmp_path / "a.csv", rows))
 
 
-def test_bad_folders(tmp_path):
-    write_texts(tmp_path / "c", {"a/1.txt": "one"})
-    fails("one class only, a", tmp_path / "c")
-    (tmp_path / "c/b").mkdir()
-    (tmp_path / "c/b/2.txt").write_bytes(b"ok\n\xff")
-    fails(r"2\.txt: not UTF-8 in line 2", tmp_path / "c")
-
-
 def test_division_is_seeded_and_keeps_equal_texts_together():
     texts = [f"text {n // 2}" for n in range(200)]  # each one twice
     split = TextSplit(texts, [n % 4 < 2 for n in range(200)])
