@@ -1,6 +1,8 @@
 """The task for images with any number of labels."""
 
 import dataclasses
+import operator
+from typing import ClassVar
 
 import numpy as np
 
@@ -9,6 +11,10 @@ from keras_gmlp.tasks.label_scores import LabelScorer
 from keras_gmlp.tasks.scores import round_scores
 from keras_gmlp.tasks.task import EVALUATED_SAMPLES
 from keras_gmlp.utils.errors import one_line_errors, printable
+
+# Settings that require images of one label each.
+OF_ONE_LABEL = ("balance", "teacher", "fit_head")
+LEFT_OUT = (operator.not_, "left out of a task of several labels")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,19 +28,11 @@ class MultiLabelClassification(ImageClassification):
 
     name = "multi_label_classification"
     headline = "mean_average_precision"
+    ranges: ClassVar = {**ImageClassification.ranges, **dict.fromkeys(OF_ONE_LABEL, LEFT_OUT)}
     kind = "a model that gives any number of labels"
     method = "find_labels"
     example = '.find_labels("docs/cat.jpg")'
     limits = ("It knows the classes above. Those that reach their threshold apply.",)
-
-    def __post_init__(self):
-        super().__post_init__()
-        for setting in ("balance", "teacher", "fit_head"):
-            if getattr(self, setting):
-                raise ValueError(
-                    f"{setting} requires images of one label each; received several labels. Leave "
-                    "it out."
-                )
 
     def objective(self, model, data=None):
         import keras

@@ -82,7 +82,6 @@ class Task:
     @classmethod
     def wrap(cls, opened, warn=warnings.warn):
         """Returns the model that a user calls for an `Opened` file; see `keras_gmlp.load`."""
-        raise NotImplementedError
 
     @classmethod
     def predict(cls, model, *sample, **options):
@@ -103,7 +102,6 @@ class Task:
     @classmethod
     def encode(cls, model, samples):
         """Returns the arrays that `model.run` takes for samples, a dict by name of the input."""
-        raise NotImplementedError
 
     @classmethod
     def score_logits(cls, logits, truth):
@@ -160,7 +158,6 @@ class Task:
 
     def check_fit(self, model, data):
         """Raises a `ValueError` if the model does not fit the data."""
-        raise NotImplementedError
 
     def samples_per_epoch(self, data):
         """Returns the number of training samples in an epoch."""
@@ -173,7 +170,6 @@ class Task:
         all, and `part`, `(index, count)` of the process. Of a `keras.utils.PyDataset` each of
         several processes takes its rows; a `tf.data.Dataset` holds only those of its part.
         """
-        raise NotImplementedError
 
     def fits_device(self, data):
         """Returns whether `device_data` is implemented and the data may stay on a device."""
@@ -187,11 +183,9 @@ class Task:
             function from an epoch, a step in it and the step's indices to arrays of random numbers;
             and a JAX function that makes a batch of rows of the arrays and these numbers.
         """
-        raise NotImplementedError
 
     def evaluation_batches(self, data, split="test", samples=-1):
         """Returns batches of a split in order, of its first `samples` or (-1) of all."""
-        raise NotImplementedError
 
     def validation_split(self, data):
         """Returns the name of the split that is tested after each epoch."""
@@ -208,7 +202,6 @@ class Task:
 
     def describe_data(self, data):
         """Returns what `recipe.json` says about the data, a dict."""
-        raise NotImplementedError
 
     def write_card(self, path, model, data, metadata):
         """Adds a card to a model's file; see `keras_gmlp.utils.card`. The default adds none."""
@@ -226,18 +219,7 @@ class Task:
         return {"task": self.name, **dataclasses.asdict(self)}
 
     def evaluate(self, model, data, split="test", samples=-1, verbose=0):
-        """Returns loss and metrics of a compiled model, a dict of numbers with six digits.
-
-        Args:
-            model: Compiled `keras.Model`.
-            data: Data set that fits the task.
-            split: `"test"`, `"train"` or `"validation"`.
-            samples: Number of samples from the beginning of the split; -1 for all.
-            verbose: As in `model.evaluate`.
-
-        Raises:
-            ValueError: If a sample cannot be read.
-        """
+        """Returns loss and metrics of a compiled model, a dict of numbers with six digits."""
         batches = self.evaluation_batches(data, split, samples)
         with one_line_errors():
             return round_scores(model.evaluate(batches, verbose=verbose, return_dict=True))

@@ -188,5 +188,5 @@ def test_what_several_labels_do_not_allow(table):
     for refuse in (lambda: make_folds(opened), lambda: check_folder(table)):
         with pytest.raises(ValueError, match="any number of labels"):
             refuse()
-    with pytest.raises(ValueError, match="one label"):
+    with pytest.raises(ValueError, match="several labels"):
         MultiLabelClassification(balance=0.5)

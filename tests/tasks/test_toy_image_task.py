@@ -22,14 +22,10 @@ pytestmark = pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="exported on TensorFlow"
 )
 
-PLAIN = Augmentation(crop=0, flip=False)
-
 
 @dataclasses.dataclass(frozen=True)
 class Brightness(ImageClassification):
     """Predicts the class of an image as a number, since the classes have an order."""
-
-    augmentation: Augmentation = PLAIN
 
     name = "brightness"
     headline = "error"
@@ -69,28 +65,23 @@ def make_data():
     return ImageData("shades", ("black", "dark", "light", "white"), (8, 8, 1), *splits)
 
 
-def make_model():
-    keras.utils.set_random_seed(0)
-    return keras_gmlp.gMLP(8, 1, 16, input_shape=(8, 8, 1), patch_size=4, classes=1)
-
-
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """The folder of a run, and its metrics."""
-    folder, data = tmp_path_factory.mktemp("brightness") / "run", make_data()
-    recipe = Recipe(epochs=12, batch_size=8, learning_rate=0.02, ema=0.0, task=Brightness())
-    return folder, train(make_model(), data, recipe, folder, verbose=0)
+    keras.utils.set_random_seed(0)
+    model = keras_gmlp.gMLP(8, 1, 16, input_shape=(8, 8, 1), patch_size=4, classes=1)
+    folder = tmp_path_factory.mktemp("brightness") / "run"
+    task = Brightness(augmentation=Augmentation(crop=0, flip=False))
+    recipe = Recipe(epochs=12, batch_size=8, learning_rate=0.02, ema=0.0, task=task)
+    return folder, train(model, make_data(), recipe, folder, verbose=0)
 
 
-def test_it_learns_is_opened_and_called(run):
+def test_it_learns_is_opened_called_and_has_a_model_card(run):
     assert run[1]["test_error"] < 0.5  # of the mean value: 1
     gauge = keras_gmlp.load(run[0])
     images, values = make_data().test.arrays()
     found = [gauge(image) for image in images]
     assert np.abs(found - values).mean() == pytest.approx(run[1]["test_error"], abs=1e-4)
-
-
-def test_it_has_a_model_card(run):
     card = (run[0] / "README.md").read_text()
     assert "A model of brightness, trained with `keras_gmlp` on `shades`" in card
     assert "| output | the brightness |" in card

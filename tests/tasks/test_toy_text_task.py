@@ -13,7 +13,7 @@ from small_text import LENGTH, small_tokenizer
 
 import keras_gmlp
 from keras_gmlp import text
-from keras_gmlp.data.text.tokenizer import Tokenizer, encode_rows
+from keras_gmlp.data.text.tokenizer import encode_rows
 from keras_gmlp.evaluation.scoring import evaluate
 from keras_gmlp.export.verify import export_run
 from keras_gmlp.tasks.registry import SHIPPED, find_task
@@ -56,20 +56,12 @@ class Praise(TextTask):
         return {"texts": len(found), "error": round(float(errors.mean()), 6)}, None
 
 
-@dataclasses.dataclass(frozen=True)
 class Sentences:
     """Sentences of a gem and a bore, with the share of gems."""
 
-    tokenizer: Tokenizer
-    name: str = "reviews"
-
-    @property
-    def train(self):
-        return make_sentences(256, 0)
-
-    @property
-    def test(self):
-        return make_sentences(16, 1)
+    def __init__(self):
+        self.name, self.tokenizer = "reviews", small_tokenizer()
+        self.train, self.test = make_sentences(256, 0), make_sentences(16, 1)
 
     def encode(self, split, length):
         """Returns token ids and values of a split."""
@@ -90,7 +82,7 @@ def stop(epoch, logs):
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """The folder of a run that stopped after its first epoch and was resumed; its metrics."""
-    folder, data = tmp_path_factory.mktemp("praise") / "run", Sentences(small_tokenizer())
+    folder, data = tmp_path_factory.mktemp("praise") / "run", Sentences()
     recipe = Recipe(epochs=8, batch_size=16, learning_rate=0.02, ema=0.0, task=Praise())
     stops = keras.callbacks.LambdaCallback(on_epoch_end=stop)
     with pytest.raises(KeyboardInterrupt):
@@ -106,12 +98,16 @@ def make_model(data):
     return text.text_classifier(text.gMLP(data.tokenizer.size, **sizes), 1)
 
 
-def test_it_learns_and_resumes(run):
+def test_it_learns_resumes_and_has_a_model_card(run):
     folder, metrics = run
     assert metrics["epochs"] == 8
     assert metrics["test_error"] < 0.12  # of the mean value: 0.14
     assert len((folder / "history.csv").read_text().splitlines()) == 9
     assert json.loads((folder / "recipe.json").read_text())["task"] == "praise"
+    card = (folder / "README.md").read_text()
+    assert "A model of praise, trained with `keras_gmlp` on `reviews`" in card
+    assert "| output | the share of praise |" in card
+    assert f"| test error | {round(metrics['test_error'], 4)} |" in card
 
 
 def test_it_is_opened_called_and_evaluated(run):
@@ -123,13 +119,6 @@ def test_it_is_opened_called_and_evaluated(run):
         model.classify("a gem")
     report, _ = evaluate([model], folder / "reviews.json")
     assert report["models"][0]["error"] == pytest.approx(metrics["test_error"], abs=1e-4)
-
-
-def test_it_has_a_model_card(run):
-    card = (run[0] / "README.md").read_text()
-    assert "A model of praise, trained with `keras_gmlp` on `reviews`" in card
-    assert "| output | the share of praise |" in card
-    assert f"| test error | {round(run[1]['test_error'], 4)} |" in card
 
 
 def test_its_export_is_checked(run):
