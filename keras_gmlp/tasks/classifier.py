@@ -10,7 +10,8 @@ from keras_gmlp.data.images.read_image import check_preparation, is_many, read_i
 from keras_gmlp.models.saved import require_numbers
 from keras_gmlp.tasks.confidence import TEMPERATURE, THRESHOLD, Confidence, read_confidence
 from keras_gmlp.tasks.registry import find_task
-from keras_gmlp.utils.errors import first_line
+from keras_gmlp.tasks.task import name_classes
+from keras_gmlp.utils.errors import naming_errors
 
 # Entries of a card that are arguments of `read_image`.
 PREPARATION = ("crop", "interpolation", "fit")
@@ -142,18 +143,10 @@ def make_classifier(opened):
         from keras_gmlp.models.structure import require_logits
 
         require_logits(opened.model)
-    labels = card.get("labels")
-    if labels and len(labels) != classes:
-        raise ValueError(
-            f"{path}: has {classes} classes; its card, or labels.txt next to it, names "
-            f"{len(labels)}. Copy or export it again, or remove a labels.txt of another model."
-        )
     preparation = {name: card[name] for name in PREPARATION if card.get(name) is not None}
-    try:
+    with naming_errors(path):
         confidence = read_confidence(card)
         check_preparation(**preparation)
-    except ValueError as error:
-        raise ValueError(f"{path}: its card is damaged: {first_line(error)}") from None
     several = task.method == "find_labels" or card.get("thresholds") is not None
     if several and len(confidence.thresholds or ()) != classes:
         raise ValueError(
@@ -170,11 +163,11 @@ def make_classifier(opened):
     return Classifier(
         logits,
         shape[1:],
-        tuple(labels or map(str, range(classes))),
+        name_classes(path, card.get("labels"), classes),
         path,
         task.name,
         preparation,
         opened.model,
-        bool(labels) and card.get("named", True),
+        bool(card.get("labels")) and card.get("named", True),
         confidence,
     )

@@ -216,7 +216,7 @@ class ImageClassification(Task):
     def make_scorer(cls, model, images, known):
         """Returns what compares logits with the classes of `LabelledImages`."""
         refuse_several(images.name, images.label_rows)
-        return ClassScorer(model.labels, images.labels, known, model.confidence)
+        return ClassScorer(model, images.labels, known)
 
     @classmethod
     def score(cls, model, samples):
@@ -237,14 +237,7 @@ class ImageClassification(Task):
 
 
 def read_logits(classifier, images, used, job):
-    """Yields logits of images of used classes, and their pixels, class indices and places.
-
-    Args:
-        classifier: A `Classifier`.
-        images: `LabelledImages`.
-        used: Whether each class, or set of labels, of the images is used, as in a scorer.
-        job: Name of the work, for the progress bar.
-    """
+    """Yields logits of images of used classes, and their pixels, class indices and places."""
     done, found = 0, False
     with ProgressBar(job, len(images)) as progress:
         for pixels, indices in images.batches(classifier):

@@ -5,7 +5,6 @@ import functools
 
 import numpy as np
 
-from keras_gmlp.tasks.confidence import Confidence
 from keras_gmlp.utils.errors import first_of, printable
 
 BINS = 15
@@ -103,20 +102,16 @@ def rank_classes(logits, labels, columns, temperature=1.0):
 
 
 class ClassScorer:
-    """Compares logits with one class each; classes are matched by name, of equal ones the first.
+    """Compares logits with one class each; classes are matched by name, of equal ones the first."""
 
-    Attributes:
-        places: The model's class for each class of the data, -1 for those that are left out.
-        used: Whether each class of the data is compared.
-    """
-
-    def __init__(self, classes, labels, known, confidence=None):
-        columns = {label: place for place, label in reversed([*enumerate(classes)])}
+    def __init__(self, model, labels, known):
+        columns = {label: place for place, label in reversed([*enumerate(model.labels)])}
+        # The model's class for each class of the data, -1 for those that are left out.
         self.places = np.array([columns[label] if label in known else -1 for label in labels])
-        self._merged = np.array([columns[label] for label in classes])
-        self._confidence = confidence or Confidence()
         self.used = self.places >= 0
-        self.collect = functools.partial(Predictions, classes=tuple(classes))
+        self._merged = np.array([columns[label] for label in model.labels])
+        self._confidence = model.confidence
+        self.collect = functools.partial(Predictions, classes=model.labels)
 
     def read(self, logits, indices):
         """Computes the fields of `Predictions` from logits and classes of the data, a dict."""

@@ -225,6 +225,17 @@ class Task:
             return round_scores(model.evaluate(batches, verbose=verbose, return_dict=True))
 
 
+def name_classes(path, labels, classes):
+    """Returns the names of a model's classes, by default numbers, and checks how many they are."""
+    labels = tuple(labels or map(str, range(classes)))
+    if len(labels) != classes:
+        raise ValueError(
+            f"{path}: has {classes} classes and {len(labels)} class names. Copy or export it "
+            "again, or remove a labels.txt of another model."
+        )
+    return labels
+
+
 def require_classes(model, data, build):
     """Raises a `ValueError` if a model has other classes than its data; `build` says the remedy."""
     classes, wanted = model.output_shape[-1], len(data.labels)

@@ -120,7 +120,7 @@ class TextClassification(TextTask):
     @classmethod
     def make_scorer(cls, model, texts, labels, known):
         """Returns what compares logits with the classes of texts."""
-        return ClassScorer(model.labels, labels, known, model.confidence)
+        return ClassScorer(model, labels, known)
 
     @classmethod
     def read_logits(cls, model, texts):

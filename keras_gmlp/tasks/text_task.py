@@ -1,7 +1,6 @@
 """What all tasks on text share: tokens in, a tokenizer in the card, checks of lengths."""
 
 import dataclasses
-import itertools
 import warnings
 from pathlib import Path
 from typing import ClassVar
@@ -11,7 +10,7 @@ import numpy as np
 from keras_gmlp.data.text.tokenizer import Tokenizer, describe_unknown, encode_rows
 from keras_gmlp.models.saved import require_numbers
 from keras_gmlp.tasks.confidence import read_confidence
-from keras_gmlp.tasks.task import Task
+from keras_gmlp.tasks.task import Task, name_classes
 from keras_gmlp.tasks.text_model import TextModel
 from keras_gmlp.utils.card import read_tokenizer, write_text_card
 from keras_gmlp.utils.errors import naming_errors, printable, shortened
@@ -60,21 +59,16 @@ class TextTask(Task):
     @classmethod
     def find_unknown(cls, data):
         """Returns a line if the tokenizer does not know many tokens, otherwise `""`."""
-        few = [[text] if isinstance(text, str) else text for text in data.train.texts[:FEW]]
-        lines = data.tokenizer.encode_plain([*itertools.chain(*few)])
-        ids = [*itertools.chain(*lines)]
+        encodings = data.tokenizer.encode_batch(data.train.texts[:FEW])
+        added = data.tokenizer.cls_id, data.tokenizer.sep_id
+        ids = [i for encoding in encodings for i in encoding.ids if i not in added]
         return describe_unknown(ids.count(data.tokenizer.unk_id) / max(len(ids), 1))
 
     def check_fit(self, model, data):
         from keras_gmlp.models.structure import longest_text
 
-        words, longest = model.get_layer("token_embedding").input_dim, longest_text(model)
-        if words != data.tokenizer.size:
-            raise ValueError(
-                f"The model has a vocabulary of {words} tokens; the tokenizer of {data.name} has "
-                f"{data.tokenizer.size}. Build the model with tokenizer=..., or prepare the text "
-                "with the tokenizer of the model."
-            )
+        check_vocabulary(data.name, model, data.tokenizer)
+        longest = longest_text(model)
         if longest and self.length > longest:
             raise ValueError(
                 f"The model takes at most {longest} tokens; received length={self.length}. Build "
@@ -129,25 +123,15 @@ class TextTask(Task):
         if model is not None:
             from keras_gmlp.models.structure import longest_text
 
-            words = model.get_layer("token_embedding").input_dim
-            if tokenizer.size != words:
-                raise ValueError(
-                    f"{path} has a vocabulary of {words} tokens, its tokenizer has "
-                    f"{tokenizer.size}; expected the tokenizer.json of the model's training."
-                )
+            check_vocabulary(path, model, tokenizer)
             length = length or card.get("length") or longest_text(model) or 128
             if type(length) is not int or not 8 <= length <= LONGEST:
                 found = shortened(repr(length), 40)
                 raise ValueError(
                     f"{path}: its length is {found}; expected from 8 to {LONGEST:,} tokens."
                 )
-        if cls.logits_rank != 2:
-            labels = ()
-        elif len(labels := labels or card.get("labels") or [*map(str, range(classes))]) != classes:
-            raise ValueError(
-                f"{path}: has {classes} classes and {len(labels)} class names. Copy or export it "
-                "again, or remove a labels.txt of another model."
-            )
+        labels = labels or card.get("labels")
+        labels = name_classes(path, labels, classes) if cls.logits_rank == 2 else ()
 
         def run(**arrays):
             return require_numbers(opened.run(**arrays), path)
@@ -159,7 +143,7 @@ class TextTask(Task):
             cls.name,
             tokenizer,
             int(length or shape[1]),
-            tuple(labels),
+            labels,
             path,
             card.get("pairs"),
             warn,
@@ -170,6 +154,16 @@ class TextTask(Task):
     @classmethod
     def encode(cls, model, samples):
         return {"token_ids": encode_rows(model.tokenizer, samples, model.length)}
+
+
+def check_vocabulary(name, model, tokenizer):
+    """Raises a `ValueError` if a model has other tokens than a tokenizer."""
+    words = model.get_layer("token_embedding").input_dim
+    if words != tokenizer.size:
+        raise ValueError(
+            f"{name}: the model has a vocabulary of {words} tokens, the tokenizer one of "
+            f"{tokenizer.size}; expected the tokenizer of the model's training."
+        )
 
 
 def _find_pairs(data):

@@ -14,7 +14,7 @@ from keras_gmlp.data.text.labelled_files import SUFFIXES, choose_columns, read_a
 from keras_gmlp.data.text.tokenizer import Tokenizer, encode_rows
 from keras_gmlp.utils.errors import require_one_of
 from keras_gmlp.utils.files import why_missing
-from keras_gmlp.utils.inputs import SPLITS, find_roles, read_split
+from keras_gmlp.utils.inputs import find_roles
 from keras_gmlp.utils.labels import check_labels
 
 SHORT_NAMES = {name: f"glue/{name}" for name in ("cola", "mrpc", "qqp", "qnli", "rte", "sst2")}
@@ -217,9 +217,8 @@ def _read_prepared(name, text, label, data_dir):
     """Returns for a prepared set the `TextSource.contents`."""
     if name.lower().endswith(SUFFIXES) or name.startswith((".", "/", "~")):
         raise ValueError(f"{name}: {why_missing(name)}.")
-    chosen = []
 
-    def check(features):
+    def choose(features):
         names = sorted(n for n, feature in features.items() if type(feature).__name__ == "Text")
         classes = {n: f for n, f in features.items() if hasattr(f, "num_classes")}
         texts, of = choose_columns(
@@ -227,14 +226,12 @@ def _read_prepared(name, text, label, data_dir):
         )
         if of not in classes:
             raise ValueError(f"{name!r}: {of} is not a class; expected {', '.join(classes)}.")
-        chosen.extend((texts, of, classes[of].names))
+        return texts, of, classes[of].names
 
-    builder = tfds.open_set(SHORT_NAMES.get(name, name), data_dir, "a file, nor a folder", check)
-    columns, label, names = chosen
-    # Of MNLI, for example, the first word says it: validation_matched.
-    found = [(read_split(name.partition("_")[0]), name) for name in sorted(builder.info.splits)]
-    held_out = [n for split in SPLITS if split != "train" for s, n in found if s == split]
-    tested = tfds.choose_test(builder, held_out, label)
+    builder = tfds.open_set(SHORT_NAMES.get(name, name), data_dir, "a file, nor a folder", choose)
+    columns, label, names = choose(builder.info.features)
+    # "test" before "validation"; those of texts without labels, such as "unsupervised", hide them.
+    tested = tfds.choose_test(builder, sorted({*builder.info.splits} - {"train"}), label)
     texts, indices, splits = [], [], []
     for split, role in (("train", "train"), (tested, "test")) if tested else (("train", None),):
         for sample in tfds.read_split(builder, split).as_numpy_iterator():

@@ -69,8 +69,7 @@ def train_wordpiece(lines, size, lowercase=True, strip_accents=False):
     tokenizers = import_tokenizers()
     steps = {"lowercase": lowercase, "strip_accents": strip_accents, "split": True}
     blank = make_wordpiece({token: i for i, token in enumerate(SPECIAL_TOKENS)}, **steps)
-    frequent, rare = _rank_letters(lines, blank, size)
-    letters = sorted(frequent)
+    letters = sorted(_choose_letters(lines, blank, size))
     # A letter takes two tokens: at the start of a word, and inside.
     inner = [f"##{letter}" for letter in letters if _continues(letter, blank)]
     trainer = tokenizers.trainers.WordPieceTrainer(
@@ -83,14 +82,7 @@ def train_wordpiece(lines, size, lowercase=True, strip_accents=False):
         show_progress=False,
     )
     blank.train_from_iterator(lines, trainer)
-    vocabulary = blank.get_vocab(with_added_tokens=False)
-    for letter in rare:  # what the words leave free is theirs
-        tokens = [letter, f"##{letter}"][: 1 + _continues(letter, blank)]
-        if len(vocabulary) + len(tokens) > size:
-            break
-        for token in tokens:
-            vocabulary.setdefault(token, len(vocabulary))
-    return make_wordpiece(vocabulary, **steps)
+    return make_wordpiece(blank.get_vocab(with_added_tokens=False), **steps)
 
 
 def import_tokenizers():
@@ -98,8 +90,8 @@ def import_tokenizers():
     return require("tokenizers", "text", "text")
 
 
-def _rank_letters(lines, blank, size):
-    """Returns the letters that a vocabulary of a size holds at least, and the rarer ones."""
+def _choose_letters(lines, blank, size):
+    """Returns the letters that a vocabulary of a size holds, the most frequent ones."""
     counts = Counter()
     for line in lines:
         counts.update(blank.normalizer.normalize_str(line))
@@ -115,7 +107,7 @@ def _rank_letters(lines, blank, size):
         unknown -= counts[ranked[kept]]
         room -= 1 + _continues(ranked[kept], blank)
         kept += 1
-    return ranked[:kept], ranked[kept:]
+    return ranked[:kept]
 
 
 def _continues(letter, tokenizer):
