@@ -28,8 +28,6 @@ ON_PROCESSOR, ON_ACCELERATOR = (300_000, 16, 250), (2_000_000, 250, 1_000)
 
 WORST = 36  # errors in the gallery
 
-TEACHINGS = ("soft", "hard", "token")
-
 
 @dataclasses.dataclass(frozen=True)
 class ImageClassification(Task):
@@ -46,9 +44,7 @@ class ImageClassification(Task):
             for none. `tasks.teacher` has the loss.
         teacher_share: Weight of the teacher's logits in the loss, in [0, 1]; the labels have the
             rest.
-        teaching: `"soft"` for the teacher's probabilities, `"hard"` for its most probable class,
-            `"token"` for that class as the label of the distillation token only, as in DeiT.
-        temperature: Divides the logits of teacher and student for soft answers; above 0.
+        temperature: Divides the logits of teacher and student; above 0.
         feature_weight: Weight of the difference from the teacher's features, at least 0.
         fit_head: Inverse strength of the regularization of a logistic regression. It is
             fitted to the features of the starting weights, and training begins with its head; see
@@ -60,7 +56,6 @@ class ImageClassification(Task):
     augmentation: Augmentation = dataclasses.field(default_factory=Augmentation)
     teacher: str | None = None
     teacher_share: float = 0.5
-    teaching: str = "soft"
     temperature: float = 1.0
     feature_weight: float = 0.0
     fit_head: float = 0.0
@@ -71,7 +66,6 @@ class ImageClassification(Task):
     ranges: ClassVar = {
         "label_smoothing": (lambda share: 0 <= share < 1, "in [0, 1)"),
         **dict.fromkeys(("balance", "teacher_share"), (lambda x: 0 <= x <= 1, "in [0, 1]")),
-        "teaching": (TEACHINGS.__contains__, f"one of {', '.join(TEACHINGS)}"),
         "temperature": (lambda value: value > 0, "above 0"),
         **dict.fromkeys(("feature_weight", "fit_head"), (lambda x: x >= 0, "at least 0")),
     }

@@ -5,8 +5,7 @@ the loss on the labels, t and s are the logits of teacher and student, T is the 
 cross-entropy, and D the mean squared difference between the teacher's normalized features and a
 linear map of the student's. Training discards the map.
 
-References: "Distilling the Knowledge in a Neural Network" (https://arxiv.org/abs/1503.02531) for
-soft answers, DeiT (https://arxiv.org/abs/2012.12877) for hard ones and for the token, and
+References: "Distilling the Knowledge in a Neural Network" (https://arxiv.org/abs/1503.02531), and
 "Locality Guidance" (https://arxiv.org/abs/2207.10026) for features.
 """
 
@@ -15,8 +14,6 @@ from keras import ops
 
 from keras_gmlp.models.saved import load_model
 from keras_gmlp.models.structure import features
-
-TOKEN_HEAD = "head_distillation"  # of a ViT with a distillation token
 
 
 def load_teacher(source, model, logits=True):
@@ -46,13 +43,9 @@ def run_teacher(teacher, images):
     ]
 
 
-def logits_loss(teacher, student, teaching="soft", temperature=1.0):
+def logits_loss(teacher, student, temperature=1.0):
     """Computes the loss on a teacher's logits, one number for each sample."""
-    student = ops.cast(student, "float32")
-    if teaching != "soft":
-        classes = ops.argmax(teacher, axis=-1)
-        return ops.sparse_categorical_crossentropy(classes, student, from_logits=True)
-    rows = ops.softmax(teacher / temperature)
+    student, rows = ops.cast(student, "float32"), ops.softmax(teacher / temperature)
     loss = ops.categorical_crossentropy(rows, student / temperature, from_logits=True)
     return temperature**2 * loss
 
@@ -74,9 +67,6 @@ def make_taught_class(task, model):
             (logits,) = outputs
             student = keras.Model(inputs, outputs, name=kwargs.get("name"))
             outputs = {"logits": logits}
-            if task.teaching == "token":
-                names = {"head": "head", "token": TOKEN_HEAD}
-                outputs |= {key: student.get_layer(name).output for key, name in names.items()}
             if weight:
                 # Its name begins as the head's, so that the optimizer treats both alike.
                 project = keras.layers.Dense(
@@ -93,12 +83,9 @@ def make_taught_class(task, model):
             if not training:
                 return super().compute_loss(x, y, logits, sample_weight, training)
             taught, taught_features = run_teacher(teacher, x)
-            own = y_pred.get("head", logits)
-            loss = (1.0 - share) * super().compute_loss(x, y, own, sample_weight, training)
+            loss = (1.0 - share) * super().compute_loss(x, y, logits, sample_weight, training)
             if share:
-                student = y_pred.get("token", logits)
-                found = logits_loss(taught, student, task.teaching, task.temperature)
-                loss = loss + share * ops.mean(found)
+                loss = loss + share * ops.mean(logits_loss(taught, logits, task.temperature))
             if weight:
                 loss = loss + weight * ops.mean(features_loss(taught_features, y_pred["features"]))
             return loss

@@ -33,10 +33,8 @@ def test_logits_loss_by_hand():
     student = np.log([[1.0, 4.0]]).astype("float32")  # odds 2 at temperature 2
     p = np.sqrt(3) / (1 + np.sqrt(3))
     expected = 4 * -(p * np.log(1 / 3) + (1 - p) * np.log(2 / 3))
-    found = logits_loss(keras.ops.array(teacher), keras.ops.array(student), "soft", 2.0)
+    found = logits_loss(keras.ops.array(teacher), keras.ops.array(student), 2.0)
     np.testing.assert_allclose(to_numpy(found), [expected], rtol=1e-5)
-    hard = logits_loss(keras.ops.array(teacher), keras.ops.array(student), "hard", 2.0)
-    np.testing.assert_allclose(to_numpy(hard), [np.log(5)], rtol=1e-5)
 
 
 def test_features_loss_by_hand():
@@ -129,24 +127,6 @@ def test_model_learns_features_and_the_run_resumes(tmp_path):
     assert saved.count_params() == tiny_model().count_params()  # without the map of features
 
 
-@pytest.mark.once
-def test_distillation_token_learns_the_teachers_classes(folder, tmp_path):
-    data = make_data()
-    sizes = {"dim": 8, "depth": 1, "num_heads": 2, "patch_size": 4, "input_shape": (8, 8, 3)}
-    deit = keras_gmlp.ViT(classes=2, distillation_token=True, **sizes)
-    how = {"label_smoothing": 0.0, "augmentation": Augmentation(crop=0, flip=False)}
-    task = ImageClassification(teacher=str(folder), teaching="token", **how)
-    recipe = Recipe(epochs=6, batch_size=4, learning_rate=0.05, ema=0.0, task=task)
-    train(deit, data, recipe, tmp_path, verbose=0)
-    images, _ = data.train.arrays()
-    heads = [deit.get_layer(name).output for name in ("head", "head_distillation")]
-    own, token = keras.Model(deit.input, heads).predict(images, verbose=0)
-    assert (token.argmax(-1) == 1).all()  # as the teacher says
-    assert token[:, 1].mean() - token[:, 0].mean() > own[:, 1].mean() - own[:, 0].mean() + 0.5
-    with pytest.raises(ValueError, match="head_distillation"):
-        train(tiny_model(), data, recipe, tmp_path / "gmlp", verbose=0)
-
-
 def test_teacher_of_another_size_sees_scaled_images(tmp_path):
     random_teacher(tmp_path, input_shape=(16, 16, 3))
     teacher = load_teacher(tmp_path, tiny_model())
@@ -167,6 +147,6 @@ def test_teacher_must_fit(folder, tmp_path):
         with pytest.raises(ValueError, match=match):
             load_teacher(place, model)
     assert load_teacher(folder, five, logits=False).output_shape[0] == (None, 2)
-    for name, value in (("teaching", "loud"), ("temperature", 0), ("feature_weight", 1.0)):
+    for name, value in (("temperature", 0), ("feature_weight", 1.0)):
         with pytest.raises(ValueError, match=name):
             ImageClassification(**{name: value})

@@ -66,7 +66,7 @@ COMMANDS = [
         "--epochs 2 --batch-size 8 --learning-rate 1e-5 --seed 3 --precision float32",
         "--set optimizer=adamw --set ema=0 --set flip=0 --set stochastic_depth=0.2",
         "--freeze",
-        "--teacher runs/teacher --set teacher_share=0.5 --set teaching=hard",
+        "--teacher runs/teacher --set teacher_share=0.5 --set temperature=2",
         "--image-size 8x16 --fit pad --patch-size 2 --patch-window 6 --set-model depth=1 "
         "--set-model stem=convolutions --fraction 0.5 --validation 0.1 --groups 'burst(\\d+)'",
     )

@@ -9,7 +9,7 @@ from keras_gmlp.programs.shared.text_options import COLUMNS
 SCRATCH = "none"  # of --weights
 
 # Settings of a recipe whose values are words.
-WORDS = ("optimizer", "precision", "pipeline", "teaching")
+WORDS = ("optimizer", "precision", "pipeline")
 
 
 DATA = r"""
@@ -67,8 +67,8 @@ RUN = f"""\
     --model, the included gmlp_photo_64, which knows photographs. For --task, a language model or an
     original BERT
 --teacher RUN  distillation: a run's folder, the name of an included model or a .keras file whose
-    answers join the labels; change how by --set teacher_share=0.5, teaching=hard or token,
-    temperature=2, feature_weight=1
+    answers join the labels; change how by --set teacher_share=0.5, temperature=2,
+    feature_weight=1
 --freeze  train only the head{DATA}\
 --out DIR  default: runs/PRESET-DATA
 --recipe RECIPE  quick, standard, long, finetune, resolution, imagenet, airbench; of texts quick,
