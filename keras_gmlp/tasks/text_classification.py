@@ -61,9 +61,9 @@ class TextClassification(TextTask):
         from sklearn.metrics import f1_score
 
         values = super().evaluate(model, data, split, samples, verbose)
-        part = slice(None if samples < 0 else samples)
-        token_ids, labels = (array[part] for array in data.encode(split, self.length))
-        predictions = model.predict(token_ids, verbose=0).argmax(axis=-1)
+        batches = self.evaluation_batches(data, split, samples)
+        predictions = model.predict(batches, verbose=0).argmax(axis=-1)
+        labels = data.encode(split, self.length)[1][: len(predictions)]
         average = "binary" if len(data.labels) == 2 else "macro"
         values["f1"] = round_score(f1_score(labels, predictions, average=average, zero_division=0))
         values["matthews_correlation"] = correlate(labels, predictions)

@@ -41,8 +41,7 @@ class TextSplit:
         return bool(self.texts) and not isinstance(self.texts[0], str)
 
     def take(self, places):
-        """Returns the texts at the places, or the first ones for a number."""
-        places = range(min(places, len(self))) if isinstance(places, int) else places
+        """Returns the texts at the places."""
         return TextSplit([self.texts[place] for place in places], self.labels[list(places)])
 
 

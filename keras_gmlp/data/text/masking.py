@@ -20,7 +20,7 @@ def masked_windows(corpus, windows, length, rate, generator, cut):
 
 def draw_masks(corpus, windows, length, rate, generator):
     """Returns the random numbers that mask windows, a tuple of arrays."""
-    shape = windows, most_masks(length, rate)
+    shape = windows, math.ceil(rate * (length - 2))  # the places of `mask_positions`
     return (
         generator.integers(SHORTEST, max(length, SHORTEST + 1), windows) - 2,  # a shorter size
         generator.random(windows),  # the chance of it
@@ -29,11 +29,6 @@ def draw_masks(corpus, windows, length, rate, generator):
         generator.random(shape, "float32"),  # what becomes of each chosen token
         generator.integers(0, len(_vocabulary(corpus)), shape),  # another word
     )
-
-
-def most_masks(length, rate):
-    """Returns how many tokens of a window are masked at most: the size of `mask_positions`."""
-    return math.ceil(rate * (length - 2))
 
 
 def read_windows(corpus, windows, length):
