@@ -1,7 +1,5 @@
 """Opens saved Keras models."""
 
-import zipfile
-
 import numpy as np
 
 from keras_gmlp.utils.errors import is_out_of_memory
@@ -39,8 +37,6 @@ def load_model(path, compile=True):  # noqa: A002 (Keras' name)
     from keras_gmlp.objectives.optimizers import OPTIMIZERS
 
     require_channels_last()
-    if not zipfile.is_zipfile(path):  # Keras would report a missing file
-        raise damaged_error(path, "not a zip archive, which a .keras file is")
     try:
         require_bounded(path)
         check_weights(path)
