@@ -14,9 +14,8 @@ from keras_gmlp.models.structure import learned_weights
 from keras_gmlp.utils.errors import require_one_of
 from keras_gmlp.utils.files import read_json
 from keras_gmlp.utils.labels import check_labels
-from keras_gmlp.utils.sources import HUB
 from keras_gmlp.weights.conversion import assign, published_arrays, table_links
-from keras_gmlp.weights.files import download, read_checkpoint, short_name
+from keras_gmlp.weights.files import find_file, read_checkpoint, short_name
 from keras_gmlp.weights.names import BERT as TABLE
 from keras_gmlp.weights.names import BERT_HEADS as HEADS
 
@@ -24,7 +23,7 @@ WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 TOKENIZERS = ("tokenizer.json", "vocab.txt")
 
 # Keys of the config.json: those with the value that this package computes, and those of arguments.
-FIXED = {"hidden_act": "gelu", "position_embedding_type": "absolute"}
+FIXED = {"model_type": "bert", "hidden_act": "gelu", "position_embedding_type": "absolute"}
 ARGUMENTS = {
     "vocabulary_size": "vocab_size",
     "dim": "hidden_size",
@@ -68,10 +67,11 @@ def load_bert(source):
 
 def open_bert(source):
     """Returns what `load_bert` does, and a card with the class names and the architecture."""
-    weights, config, vocabulary = _find_files(str(source))
+    config = find_file(source, "config.json")
     settings = read_json(config)
-    arguments = _read_settings(settings, config)
-    tokenizer = _open_tokenizer(vocabulary, config, source)
+    arguments = _read_settings(settings, config)  # before the weights are downloaded
+    weights = find_file(source, *WEIGHTS)
+    tokenizer = _open_tokenizer(find_file(source, *TOKENIZERS), config, source)
     arrays = {  # without "bert." and the names of old versions
         name.removeprefix("bert.").replace("gamma", "weight").replace("beta", "bias"): array
         for name, array in read_checkpoint(weights)[0].items()
@@ -108,7 +108,6 @@ def write_bert(model, architecture):
     longest = model.get_layer("position").max_tokens
     sizes = vocabulary_size, dim, len(blocks), blocks[0].num_heads, longest, segments
     config = {
-        "model_type": "bert",
         "architectures": [architecture],
         **dict(zip(ARGUMENTS.values(), sizes, strict=True)),
         "intermediate_size": weights["block_0/expand/kernel"].shape[1],
@@ -120,23 +119,6 @@ def write_bert(model, architecture):
     return arrays, config
 
 
-def _find_files(source):
-    """Returns the paths of the weights, the config and the tokenizer."""
-    if source.startswith(HUB):
-        config = download(source, "config.json")
-        _require_bert(read_json(config), config)  # before the weights
-        return download(source, *WEIGHTS), config, download(source, *TOKENIZERS)
-    folder = Path(source).expanduser()
-    kinds = WEIGHTS, ("config.json",), TOKENIZERS
-    found = [next((folder / n for n in names if (folder / n).is_file()), None) for names in kinds]
-    for path, names in zip(found, kinds, strict=True):
-        if path is None:
-            raise ValueError(
-                f"{source}: has no {' or '.join(names)}; expected the files of a BERT."
-            )
-    return found
-
-
 def _open_tokenizer(path, config, source):
     if path.suffix == ".json":
         return Tokenizer.load(path)
@@ -146,18 +128,10 @@ def _open_tokenizer(path, config, source):
     return Tokenizer.from_vocabulary(path, lowercase, steps.get("strip_accents"))
 
 
-def _require_bert(settings, path):
-    """Raises a `ValueError` that names the kind of model if a config.json is not that of a BERT."""
-    kind = settings.get("model_type", "bert")
-    if kind != "bert":
-        raise ValueError(f"{path}: describes a model of type {kind!r}; expected 'bert'.")
-    stated, *_ = settings.get("architectures") or HEADS
-    require_one_of(f"{path}: the architecture", stated, (*HEADS, *SAME))
-
-
 def _read_settings(settings, path):
     """Returns the arguments of `BERT` that a config.json describes."""
-    _require_bert(settings, path)
+    stated, *_ = settings.get("architectures") or HEADS
+    require_one_of(f"{path}: the architecture", stated, (*HEADS, *SAME))
     try:
         for name, expected in FIXED.items():
             if settings.get(name, expected) != expected:

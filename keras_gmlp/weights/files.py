@@ -44,11 +44,8 @@ class PretrainedConfig:
     """The settings in a publisher's config.json; `None` for those that it does not name."""
 
     architecture: str | None = None  # its name in timm
-    mean: tuple[float, ...] | None = None  # of each channel, for pixels in [0, 1]
-    std: tuple[float, ...] | None = None
-    image_shape: tuple[int, int, int] | None = None  # height, width, channels
-    crop: float | None = None  # as in `read_image`
-    interpolation: str | None = None
+    arguments: dict = dataclasses.field(default_factory=dict)  # of the model
+    preparation: dict = dataclasses.field(default_factory=dict)  # of images, as in `read_image`
     labels: tuple[str, ...] | None = None
     pool: str | None = None  # what the head reads, "token" or "avg"
     num_heads: int | None = None
@@ -58,7 +55,7 @@ def read_checkpoint(source):
     """Reads published weights; returns float32 arrays by name, and a `PretrainedConfig`."""
     source = str(source)
     if source.startswith(HUB):
-        path, config = download(source, WEIGHTS), download(source, "config.json")
+        path, config = find_file(source, WEIGHTS), find_file(source, "config.json")
     else:
         path = Path(source).expanduser()
         path = path / WEIGHTS if path.is_dir() else path
@@ -85,21 +82,22 @@ def _read_config(path):
         mode = values.get("crop_mode", "center")
         if mode != "center":
             raise ValueError(f"crop_mode must be 'center'; received {mode!r}")
-        size, crop = values.get("input_size"), values.get("crop_pct")
-        channels, height, width = map(int, size) if size else (None,) * 3
-        interpolation = values.get("interpolation")
-        check_preparation(crop, interpolation or "bicubic")
+        moments = {name: values[name] for name in ("mean", "std") if values.get(name)}
+        found = {name: tuple(map(float, numbers)) for name, numbers in moments.items()}
+        if values.get("input_size"):
+            channels, height, width = map(int, values["input_size"])
+            found["input_shape"] = height, width, channels
+        preparation = {"crop": values.get("crop_pct"), "interpolation": values.get("interpolation")}
+        preparation = {name: value for name, value in preparation.items() if value is not None}
+        check_preparation(**preparation)
         labels = values.get("label_names") or ()
         labels = tuple(map(str, labels.values() if isinstance(labels, dict) else labels))
         check_labels(labels, "label_names")
         architecture = config.get("architecture")
-        moments = {name: values[name] for name in ("mean", "std") if values.get(name)}
         return PretrainedConfig(
             architecture=architecture if architecture is None else str(architecture),
-            **{name: tuple(map(float, numbers)) for name, numbers in moments.items()},
-            image_shape=(height, width, channels) if size else None,
-            crop=crop,
-            interpolation=interpolation,
+            arguments=found,
+            preparation=preparation,
             labels=labels or None,
             pool=arguments.get("global_pool", config.get("global_pool")),
             num_heads=arguments.get("num_heads"),
@@ -137,8 +135,13 @@ def write_checkpoint(path, arrays, config):
     write_json(config_path, config)
 
 
-def download(source, *files):
-    """Returns the path of a file in the hub's cache, downloaded if missing."""
+def find_file(source, *files):
+    """Returns the path of the first of some files in a folder or on the hub, then downloaded."""
+    if not str(source).startswith(HUB):
+        paths = [Path(source).expanduser() / file for file in files]
+        if found := [path for path in paths if path.is_file()]:
+            return found[0]
+        raise ValueError(f"{source}: has no {' or '.join(files)}.")
     hub = require("huggingface_hub", f"{source}: a name on the hub", "convert")
     name, _, revision = source.removeprefix(HUB).partition("@")
     for file in files:

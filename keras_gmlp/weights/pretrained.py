@@ -164,10 +164,9 @@ def _load_published(path, source, preset):
             f"{source}: config.json has num_heads {config.num_heads}; {preset} has "
             f"{defaults.get('num_heads', 'none')}."
         )
-    arguments = {"mean": config.mean, "std": config.std, "input_shape": config.image_shape}
-    arguments = {name: value for name, value in arguments.items() if value is not None}
     biases = [arrays[name] for name in ("head.bias", "head/bias") if name in arrays]
-    arguments["classes"] = len(biases[0]) if biases else defaults["classes"]
+    classes = len(biases[0]) if biases else defaults["classes"]
+    arguments = {**config.arguments, "classes": classes}
     model = presets.build(preset, **arguments)
     by_token = bool(class_tokens(model))
     if config.pool is not None and (config.pool == "token") != by_token:
@@ -176,10 +175,10 @@ def _load_published(path, source, preset):
         )
     has_head = load_arrays(model, arrays, source)
     labels = config.labels
-    if labels is None or len(labels) != arguments["classes"]:
-        labels = imagenet_labels() if arguments["classes"] == 1000 else None
-    crop = config.crop or CROP.get(family, OTHER_CROP)
-    preparation = {"crop": crop, "interpolation": config.interpolation or "bicubic"}
+    if labels is None or len(labels) != classes:
+        labels = imagenet_labels() if classes == 1000 else None
+    usual = {"crop": CROP.get(family, OTHER_CROP), "interpolation": "bicubic"}
+    preparation = {**usual, **config.preparation}
     labels = labels if has_head else None
     return Pretrained(model, preset, labels, preparation, str(source), not has_head, arguments)
 

@@ -13,7 +13,7 @@ from keras_gmlp.utils.card import read_card, write_text_card
 from keras_gmlp.utils.files import atomic_write, read_json, write_json
 from keras_gmlp.utils.sources import HUB, WEIGHTS
 from keras_gmlp.weights.bert import open_bert, write_bert
-from keras_gmlp.weights.files import download, write_checkpoint
+from keras_gmlp.weights.files import find_file, write_checkpoint
 
 FILES = (WEIGHTS, "config.json", "tokenizer.json", "vocab.txt", "tokenizer_config.json")
 
@@ -22,7 +22,7 @@ def is_text_model(path, kind):
     """Returns whether what `find_model` found is a text model: ours, or one of transformers."""
     if kind == "keras":
         return "tokenizer" in read_card(path)
-    config = download(path, "config.json") if str(path).startswith(HUB) else path / "config.json"
+    config = find_file(path, "config.json") if str(path).startswith(HUB) else path / "config.json"
     settings = read_json(config)
     return isinstance(settings, dict) and "model_type" in settings  # that of timm has none
 

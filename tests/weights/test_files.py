@@ -138,10 +138,13 @@ def test_config_is_read_in_both_forms(tmp_path):
         {"architecture": "a", "label_names": {"n1": "x", "n2": "y"}, **CFG},  # as older ones are
     ):
         assert read_config(tmp_path, config) == PretrainedConfig(
-            "a", (0.1, 0.2, 0.3), None, (20, 30, 3), 0.9, "bilinear", ("x", "y")
+            "a",
+            {"mean": (0.1, 0.2, 0.3), "input_shape": (20, 30, 3)},
+            {"crop": 0.9, "interpolation": "bilinear"},
+            ("x", "y"),
         )
     config = {"architecture": "a", "model_args": {"img_size": 48, "in_chans": 1}, **CFG}
-    assert read_config(tmp_path, config).image_shape == (48, 48, 1)
+    assert read_config(tmp_path, config).arguments["input_shape"] == (48, 48, 1)
 
 
 def test_config_that_says_nonsense(tmp_path):
