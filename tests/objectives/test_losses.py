@@ -84,6 +84,7 @@ def test_token_that_is_not_in_the_vocabulary_gives_nan(token):
     assert np.isnan(to_numpy(MaskedCrossEntropy()(ids, LOGITS[None])))
 
 
+@pytest.mark.once
 def test_callbacks_know_which_metric_is_better(tmp_path):
     model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(3)])
     model.compile("sgd", loss=CrossEntropy(), metrics=[Accuracy()])

@@ -63,6 +63,7 @@ def test_convolution_is_a_matrix_of_its_outputs():
     np.testing.assert_allclose(found.reshape(18, 4), expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.once
 def test_rows_of_attention_s_kernels():
     attention = ViT(num_heads=2, **TINY).get_layer("block_0").attention
     rows = {w.path.split("/")[-2]: matrix_rows(w) for w in attention.weights if w.name == "kernel"}
@@ -98,6 +99,7 @@ def test_recipe_gives_muon_every_kernel_but_the_first_and_the_last(model):
     assert all(np.isfinite(to_numpy(v)).all() for v in model.trainable_variables)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("optimizer", ["muon", "adamw"])
 def test_tables_of_language_models(optimizer):
     model = BERT(40, dim=8, depth=1, num_heads=2, max_length=8, segments=2, positions=True)
