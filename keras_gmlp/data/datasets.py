@@ -9,7 +9,7 @@ import numpy as np
 from keras_gmlp.data.images.folder import load_folder
 from keras_gmlp.data.images.image_data import ImageData
 from keras_gmlp.data.images.packed import is_packed, load_packed
-from keras_gmlp.data.images.resizing import choose_shape, require_fit
+from keras_gmlp.data.images.resizing import choose_shape
 from keras_gmlp.data.images.samples import from_arrays, resize_images
 from keras_gmlp.data.images.table import is_table
 from keras_gmlp.data.tfds import load_images
@@ -80,8 +80,6 @@ def load(name, image_size=None, data_dir=None, channels=None, groups=None, fit=N
         ValueError: If the data set or folder does not exist, or has no images or classes; if
             the fit is unknown, or not that of a packed set.
     """
-    if fit is not None:
-        require_fit(fit)
     require_one_of("channels", channels, (None, 1, 3))
     path, wanted = find_path(name), (*(image_size or (None, None)), channels)
     if holds_files(name):

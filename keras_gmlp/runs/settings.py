@@ -8,13 +8,13 @@ from pathlib import Path
 from keras_gmlp.data.datasets import find_path, holds_files
 from keras_gmlp.data.dividing import find_groups
 from keras_gmlp.data.images.packed import is_packed
-from keras_gmlp.data.images.resizing import require_fit
+from keras_gmlp.data.images.resizing import FITS
 from keras_gmlp.data.images.table import name_folder
 from keras_gmlp.data.run_folder import Run
 from keras_gmlp.data.text.labelled_texts import TextSource, name_columns
 from keras_gmlp.models.presets import IMAGE_PRESETS, TEXT_PRESETS, lookup
 from keras_gmlp.training.recipes import find_recipe, override
-from keras_gmlp.utils.errors import check_ranges, shortened
+from keras_gmlp.utils.errors import check_ranges, require_one_of, shortened
 from keras_gmlp.utils.files import require_output
 from keras_gmlp.utils.sources import DEFAULT_BACKBONE, find_shipped
 from keras_gmlp.weights.files import short_name
@@ -182,7 +182,7 @@ class RunSettings:
         if self.groups is not None:
             find_groups((), self.groups)
         if self.fit is not None:
-            require_fit(self.fit)
+            require_one_of("fit", self.fit, FITS)
 
     @property
     def kind(self):

@@ -92,10 +92,6 @@ class Augmentation:
                 f"them; received {self.mix_from} and {self.mix_until}."
             )
 
-    def mixed_epochs(self, epochs):
-        """Returns the epochs, of so many, in which MixUp and CutMix are active; from 0."""
-        return range(round(self.mix_from * epochs), round(self.mix_until * epochs))
-
 
 # Where a sample's random numbers are. All are uniform in [0, 1) but, where they are used, the
 # strengths of RandAugment, which are normal, and the weights of MixUp. `CHOICE` decides how a batch
@@ -109,12 +105,13 @@ COLUMNS = WINDOW.stop
 
 def make_draw(augmentation, seed, samples, epochs=None):
     """Returns a function from epoch, step and samples to float32 `(samples, numbers)`."""
-    if (augmentation.mix_from, augmentation.mix_until) != (0, 1) and epochs is None:
+    limits = (augmentation.mix_from, augmentation.mix_until)
+    if limits != (0, 1) and epochs is None:
         raise ValueError(
             "mix_from and mix_until are shares of the epochs; give their number, "
             "Position(epochs=...)."
         )
-    mixed = range(2**62) if epochs is None else augmentation.mixed_epochs(epochs)
+    mixed = range(*(round(limit * (epochs or 2**62)) for limit in limits))
     columns = WINDOW.stop if augmentation.resized_crop else WINDOW.start
     first_mirrored = np.random.Generator(np.random.Philox(0)).random(samples) < 0.5
 

@@ -3,9 +3,9 @@
 import dataclasses
 
 from keras_gmlp.data.images.label_sets import make_rows
-from keras_gmlp.data.images.resizing import require_fit
+from keras_gmlp.data.images.resizing import FITS
 from keras_gmlp.data.images.samples import Samples, from_dataset
-from keras_gmlp.utils.errors import printable
+from keras_gmlp.utils.errors import printable, require_one_of
 from keras_gmlp.utils.labels import check_labels
 
 
@@ -42,7 +42,7 @@ class ImageData:
 
     def __post_init__(self):
         check_labels(self.labels, self.name)
-        require_fit(self.fit)
+        require_one_of("fit", self.fit, FITS)
         for name in ("train", "test", "validation"):
             split = getattr(self, name)
             if not isinstance(split, Samples) and (split is not None or name != "validation"):

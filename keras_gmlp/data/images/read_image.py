@@ -15,11 +15,11 @@ from PIL import Image, ImageOps
 
 from keras_gmlp.data.images.find_images import HEIC_ADVICE, is_heic
 from keras_gmlp.data.images.resizing import (
+    FITS,
     crop_picture,
     find_cover_size,
     find_part_box,
     pad_picture,
-    require_fit,
 )
 from keras_gmlp.utils.environment import is_installed
 from keras_gmlp.utils.errors import first_line, printable, require_one_of
@@ -76,7 +76,7 @@ def read_views(
 def check_preparation(crop=None, interpolation="bicubic", fit="crop"):
     """Raises a `ValueError` if an argument of `read_image` is out of its range."""
     require_one_of("interpolation", interpolation, INTERPOLATIONS)
-    require_fit(fit)
+    require_one_of("fit", fit, FITS)
     if crop is not None and not (isinstance(crop, int | float) and 0 < crop <= 1):
         raise ValueError(f"crop must be in (0, 1]; received {crop!r}.")
     if crop is not None and fit != "crop":

@@ -9,14 +9,7 @@ import math
 
 from PIL import Image
 
-from keras_gmlp.utils.errors import require_one_of
-
 FITS = ("crop", "stretch", "pad")
-
-
-def require_fit(fit):
-    """Raises a `ValueError` if a name is not in `FITS`."""
-    require_one_of("fit", fit, FITS)
 
 
 def choose_shape(wanted, *others):
