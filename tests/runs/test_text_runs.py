@@ -168,9 +168,7 @@ def test_the_best_epoch_is_chosen_on_held_out_training_texts(pretrained, files, 
     assert json.loads((out / "recipe.json").read_text())["validation"] == 0.25
 
 
-def test_the_program_chooses_a_precision_and_says_how_to_resume(
-    pretrained, files, tmp_path, monkeypatch, capsys
-):
+def test_the_program_chooses_a_precision(pretrained, files, tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(
         precision, "choose_precision", lambda place: asked.append(place) or "float32"
@@ -183,14 +181,6 @@ def test_the_program_chooses_a_precision_and_says_how_to_resume(
     assert json.loads((out / "recipe.json").read_text())["precision"] == "float32"
     assert program.main([*arguments, "--restart"]) == 0
     assert asked == [str(out), None]
-    capsys.readouterr()
-
-    def stop(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("keras_gmlp.runs.run.choose", stop)
-    assert program.main(arguments) == 130
-    assert "the same command resumes the run" in capsys.readouterr().err
 
 
 def test_a_run_that_predicts_one_class_says_so(capsys):
