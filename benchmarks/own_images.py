@@ -6,7 +6,9 @@ scratch      apps/train.py --weights none
 --peer       a logistic regression on the features of a quantized TFLite classifier: what its last
              convolution or dense layer reads. Its size and its time are those of the whole file.
 
-Test pictures choose nothing. *CPU ms* is the median of 50 calls on one thread, in turns.
+Test pictures choose nothing. *CPU ms* is the median of 50 calls on one thread, in turns. With
+--per-class, only linear heads are compared, on so many training pictures of each class: mean and
+standard deviation over draws.
 """
 
 import contextlib
@@ -74,19 +76,35 @@ class Peer:
         return vectors, labels, self.embed(images), truth
 
 
-def score_linear_head(features):
-    """Returns the test accuracy in % of a head on the training images."""
+def read_own_features(weights, folder):
+    """Returns what `Peer.read_features` does, of weights as apps/train.py uses them."""
+    from keras_gmlp.runs.prepare import prepare
+    from keras_gmlp.runs.settings import RunSettings, choose_start
+    from keras_gmlp.tasks import linear_head
+
+    weights, set_model = choose_start(folder, weights, None, {})
+    prepared = prepare(RunSettings(weights=weights, data=folder, set_model=set_model))
+    model, data, task = prepared.model, prepared.data, prepared.recipe.task
+    vectors, labels = linear_head.read_training_features(model, data, task)
+    views = linear_head.choose_views(len(data.test), False)[:1]
+    (tested,), truth = linear_head.read_features(model, data.test, views)
+    return vectors, labels, tested, truth
+
+
+def score_linear_head(features, per_class=None, seed=0):
+    """Returns the test accuracy in % of a head on so many random training images of a class."""
     from keras_gmlp.tasks.linear_head import STRENGTHS, fit_head, score_head
 
     vectors, labels, tested, truth = features
-    classes, rng = labels.max() + 1, np.random.default_rng(0)
-    drawn = [rng.permutation(np.flatnonzero(labels == c)) for c in range(classes)]
+    classes, rng = labels.max() + 1, np.random.default_rng(seed)
+    drawn = [rng.permutation(np.flatnonzero(labels == c))[:per_class] for c in range(classes)]
     cut = np.concatenate([places[: max(1, len(places) // 5)] for places in drawn])
-    kept = np.setdiff1d(np.arange(len(labels)), cut)
+    every = np.concatenate(drawn)
+    kept = np.setdiff1d(every, cut)
     heads = fit_head(vectors[:, kept], labels[kept], classes, STRENGTHS)
     losses = [score_head(*head, vectors[0, cut], labels[cut])[1] for head in heads]
     strength = STRENGTHS[int(np.argmin(losses))]
-    (head,) = fit_head(vectors, labels, classes, [strength])
+    (head,) = fit_head(vectors[:, every], labels[every], classes, [strength])
     return 100 * score_head(*head, tested, truth)[0]
 
 
@@ -125,6 +143,20 @@ def compare_ways(options, peers):
     return [{**row, "CPU ms": 1000 * seconds[row[""]]} for row in rows]
 
 
+def compare_numbers(options, peers):
+    """Returns a row for each model: the accuracy of its head for numbers of training pictures."""
+    models = {options.weights: functools.partial(read_own_features, options.weights)}
+    models |= {peer.path.stem: peer.read_features for peer in peers}
+    rows = []
+    for name, read in models.items():
+        features = read(options.folder)
+        rows.append({"": name})
+        for number in options.per_class:
+            found = [score_linear_head(features, number, seed) for seed in range(options.draws)]
+            rows[-1][f"{number} of each"] = f"{np.mean(found):.1f} ± {np.std(found):.1f} %"
+    return rows
+
+
 def main(arguments=None):
     from keras_gmlp.utils.sources import DEFAULT_BACKBONE
 
@@ -134,13 +166,16 @@ def main(arguments=None):
     add("--weights", default=DEFAULT_BACKBONE, help="as of apps/train.py; default: %(default)s")
     add("--only", nargs="+", choices=WAYS, metavar="WAY", help=", ".join(WAYS))
     add("--peer", nargs="+", default=[], metavar="FILE.tflite")
+    add("--per-class", type=int, nargs="+", metavar="N")
+    add("--draws", type=int, default=5, help="with --per-class; default: 5")
     add("--seed", type=int, default=0, help="of the trainings; default: 0")
     options = parser.parse_args(arguments)
     try:
         peers = [Peer(path) for path in options.peer]
     except ValueError as error:
         parser.error(str(error))
-    show_table(compare_ways(options, peers), parser, arguments or sys.argv[1:], options.csv)
+    rows = compare_numbers(options, peers) if options.per_class else compare_ways(options, peers)
+    show_table(rows, parser, arguments or sys.argv[1:], options.csv)
     return 0
 
 

@@ -57,11 +57,14 @@ def test_own_images(tmp_path, capsys, monkeypatch):
 
     monkeypatch.setattr("keras_gmlp.export.verify.export_run", export_run)  # converts in seconds
     given = [folder, "--weights", start]
+    assert own_images.main([*given, "--only", "linear head"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("| linear head | ")
     table = tmp_path / "table.csv"
-    assert own_images.main([*given, "--only", "linear head", "--csv", str(table)]) == 0
+    few = ["--per-class", "5", "20", "--draws", "2", "--csv", str(table)]
+    assert own_images.main([*given, *few]) == 0
     head, line = table.read_text().splitlines()
-    assert head == 'model,"accuracy, %",MB,CPU ms'
-    assert line.startswith("linear head,")
+    assert head == "model,5 of each,20 of each"
+    assert float(line.split(",")[2].split()[0]) > 60
 
 
 def test_image_sizes(tmp_path):
