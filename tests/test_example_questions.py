@@ -12,6 +12,7 @@ from small_text import LINES
 
 import keras_gmlp
 from keras_gmlp import text
+from keras_gmlp.utils.card import write_text_card
 
 PATH = Path(__file__).parents[1] / "examples/questions/questions.py"
 LENGTH = 48
@@ -51,7 +52,7 @@ def run(questions, tmp_path_factory):
     sizes = {"dim": 16, "depth": 1, "hidden_dim": 32, "attention_size": 8, "max_length": LENGTH}
     model = text.aMLP(tokenizer.size, separator=tokenizer.sep_id, **sizes)
     model.save(folder / "model.keras")
-    tokenizer.save(folder / "tokenizer.json")
+    write_text_card(folder / "model.keras", "masked_lm", tokenizer)
     command = ["train", "--data", make_file(folder / "train.json", 256, 0), "--test"]
     command += [make_file(folder / "test.json", 16, 1), "--weights", folder / "model.keras"]
     command += ["--out", folder / "run", "--length", LENGTH, "--epochs", 2, "--batch-size", 16]
