@@ -23,7 +23,7 @@ from web_page import (
 )
 
 import keras_gmlp
-from keras_gmlp.export import tflite, writing
+from keras_gmlp.export import writing
 from keras_gmlp.inference.card_update import update_card
 from keras_gmlp.tasks.confidence import energies
 from keras_gmlp.utils.card import write_card
@@ -71,12 +71,12 @@ def folder(tmp_path_factory):
     flipped = bytearray((folder / "nameless" / "model.tflite").read_bytes())
     flipped[len(flipped) // 3] ^= 1
     (folder / "wrong_bit.tflite").write_bytes(flipped)
-    content = tflite.convert(nameless, "dynamic", inputs=[("image", (2, 8, 8, 3), "float32")])
-    (folder / "wrong_batch.tflite").write_bytes(content)
+    two = [keras.Input((8, 8, 3), 2), keras.layers.Flatten(), keras.layers.Dense(3)]
+    maps = [keras.Input((8, 8, 3), 1), keras.layers.Conv2D(2, 1)]
+    for name, layers in (("wrong_batch", two), ("wrong_output", maps)):
+        converter = tf.lite.TFLiteConverter.from_keras_model(keras.Sequential(layers))
+        (folder / f"{name}.tflite").write_bytes(converter.convert())
     write_card(folder / "wrong_batch.tflite", nameless)
-    maps = keras.Sequential([keras.Input((8, 8, 3), 1), keras.layers.Conv2D(2, 1)])
-    converter = tf.lite.TFLiteConverter.from_keras_model(maps)
-    (folder / "wrong_output.tflite").write_bytes(converter.convert())
     return folder
 
 

@@ -101,9 +101,6 @@ def test_one_image_or_many_of_every_source(run, tmp_path, name):
     assert classifier.classify([]) == []
     assert classifier.logits(np.zeros((0, 8, 8, 3), "uint8")).shape == (0, len(LABELS))
     assert classifier.classify(path, top=np.int64(2)) == expected
-    for top in (0, 2.0):
-        with refused("top"):
-            classifier.classify(path, top=top)
 
 
 def test_logits_without_probabilities():
