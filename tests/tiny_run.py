@@ -10,6 +10,7 @@ import keras_gmlp
 from keras_gmlp.data import Augmentation, ImageData
 from keras_gmlp.data.images.samples import from_arrays
 from keras_gmlp.tasks.image_classification import ImageClassification
+from keras_gmlp.training.checkpoints import RunCheckpoint
 from keras_gmlp.training.recipes import Recipe
 from keras_gmlp.training.train import train
 
@@ -52,6 +53,19 @@ def train_tiny(directory, pipeline="host", data=None, recipe=RECIPE, **options):
     recipe = dataclasses.replace(recipe, pipeline=pipeline)
     metrics = train(model, data or make_data(), recipe, directory, verbose=0, **options)
     return model.get_weights(), metrics
+
+
+def kill_after_an_epoch(train, *arguments, **options):
+    """Calls a function that trains, and dies when it has saved its first epoch."""
+
+    def save_and_die(self, epoch, logs=None, original=RunCheckpoint.on_epoch_end):
+        original(self, epoch, logs)
+        raise Kill
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RunCheckpoint, "on_epoch_end", save_and_die)
+        with pytest.raises(Kill):
+            train(*arguments, **options)
 
 
 class KillWithin(keras.callbacks.Callback):

@@ -46,9 +46,11 @@ def test_start(backbone, folder, tmp_path):
         assert ("zooms" in found.set_model) == (expected == own and found.image_size is None)
 
 
-def test_a_folder_is_fine_tuned_and_the_start_is_named(backbone, folder, tmp_path, app):
-    place = tmp_path / "run"
-    arguments = ["--data", folder, "--out", place, "--precision", "float32", "--no-export"]
+def test_a_folder_is_fine_tuned(backbone, folder, tmp_path, app, monkeypatch):
+    place, asked = tmp_path / "run", []
+    arguments = ["--data", folder, "--out", place, "--no-export"]
+    choose = "keras_gmlp.training.precision.choose_precision"
+    monkeypatch.setattr(choose, lambda place: asked.append(place) or "float32")
     code, output, _ = app("train", *arguments)
     lines = output.splitlines()
     assert code == 0
@@ -59,3 +61,4 @@ def test_a_folder_is_fine_tuned_and_the_start_is_named(backbone, folder, tmp_pat
     assert json.loads((place / "recipe.json").read_text())["weights"] == backbone
     assert len(json.loads(app("train", *arguments, "--json")[1])["candidates"]) == 3
     assert "with a linear head" in app("train", *arguments, "--restart", "--epochs", "0")[1]
+    assert asked == [str(place), str(place), None]

@@ -137,6 +137,14 @@ def test_language_models_and_tasks_have_their_own_measures(train, tmp_path):
     assert (row[6], row[8]) == ("`gmlp_nano-cola`", "+10.00")
 
 
+def test_images_with_any_number_of_labels_have_their_own_measure(train, tmp_path):
+    train("tags", 0.4, measure="test_mean_average_precision", **image_run())
+    recorded = {"task": "multi_label_classification", "environment": ENVIRONMENT}
+    (tmp_path / "tags" / "recipe.json").write_text(json.dumps({**image_run(), **recorded}))
+    _, paths = write_report(train.runs, tmp_path / "out")
+    assert cells(paths[1], "tags")[4:6] == ["mean average precision (%)", "40.00"]
+
+
 def test_runs_that_predict_one_class_are_counted(train, tmp_path):
     for seed, classes in enumerate((2, 1, 1)):
         tuned = {"weights": "runs/lm", "task": "mrpc", "seed": seed}

@@ -4,20 +4,17 @@ import dataclasses
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import keras
 import pytest
 from load_app import load_app
-from own_images import write_folder
 from read_table import read_table
+from tiny_run import kill_after_an_epoch
 
 from keras_gmlp.comparison import costs
 from keras_gmlp.comparison.plan import Plan, plan_images, read_plan
-from keras_gmlp.comparison.plan_report import write_report
 from keras_gmlp.comparison.workers import available_cores, train_command
 from keras_gmlp.runs import RunSettings
-from keras_gmlp.training.checkpoints import RunCheckpoint
 from keras_gmlp.utils.files import directory_lock
 
 
@@ -49,21 +46,10 @@ SWEEP = [
 ]
 
 
-class Kill(BaseException):
-    """Nothing catches it."""
-
-
 def test_sweep_that_was_killed_has_each_run_once(tmp_path, monkeypatch, capsys, train_here):
-    def save_and_die(self, epoch, logs=None, original=RunCheckpoint.on_epoch_end):
-        original(self, epoch, logs)
-        raise Kill
-
     monkeypatch.setattr(costs, "measure_costs", lambda runs, report: {})
     compare, arguments = load_app("compare"), [*SWEEP, "--out", str(tmp_path)]
-    with monkeypatch.context() as patch:
-        patch.setattr(RunCheckpoint, "on_epoch_end", save_and_die)
-        with pytest.raises(Kill):
-            compare.main(arguments)
+    kill_after_an_epoch(compare.main, arguments)
     assert compare.main(arguments) == 0
     assert "results.md" in capsys.readouterr().out
     rows = read_table(tmp_path / "results.csv")
@@ -111,6 +97,11 @@ def test_run_that_fails_is_a_row_and_the_rest_go_on(tmp_path, monkeypatch, capsy
     assert "gmlp_n4_32-seed1: failed: memory" in capsys.readouterr().err
     replace_training(monkeypatch, STAND_IN.replace("== 1", "== None"))
     assert compare.main(arguments) == 0
+    capsys.readouterr()
+    there = ["--seeds", "2", "3", "--no-train", "--json"]  # of which one was trained
+    assert compare.main([*arguments, *there]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [(row["preset"], row["seed"]) for row in rows] == [("gmlp_n4_32", 2)]
 
 
 def test_runs_of_a_file_are_trained_and_compared_and_a_bad_one_is_one_line(
@@ -140,21 +131,6 @@ def test_runs_of_a_file_are_trained_and_compared_and_a_bad_one_is_one_line(
     assert (code, "no --epochs" in error) == (2, True)
 
 
-def test_images_with_any_number_of_labels_are_compared(tmp_path, train_here):
-    photos = Path(write_folder(tmp_path / "photos", train=4))
-    paths = [path.relative_to(tmp_path) for path in sorted(photos.rglob("*.png"))]
-    rows = [f"{path},{path.parts[2]}|seen,{path.parts[1]}" for path in paths]
-    (tmp_path / "table.csv").write_text("\n".join(["path,labels,split", *rows]))
-    shared = RunSettings(data=str(tmp_path / "table.csv"), image_size=8, set_model={"depth": 1})
-    shared = shared.with_changes(epochs=1, precision="float32")
-    runs = Plan(plan_images(["gmlp_n4_32"], shared, tmp_path / "runs")).runs
-    for _ in range(2):  # the second time they are complete
-        Plan([run.settings for run in runs]).work()
-    (row,), _ = write_report(runs, tmp_path / "report")
-    assert row["measure"] == "mean average precision (%)"
-    assert row["score"] == pytest.approx(100 * runs[0].metrics["test_mean_average_precision"])
-
-
 @pytest.mark.skipif(len(available_cores()) < 2, reason="two runs at a time need two cores")
 def test_runs_train_on_the_backend_and_share_the_memory_of_a_gpu(tmp_path, monkeypatch):
     names = "'KERAS_BACKEND', 'XLA_PYTHON_CLIENT_PREALLOCATE'"
@@ -175,19 +151,6 @@ def test_sweep_that_cannot_work_is_refused_before_it_trains(tmp_path):
     with pytest.raises(ValueError, match="jobs"):
         Plan(plan_images(["gmlp_n4_32"], RunSettings(), tmp_path), jobs=1000)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_table_of_those_runs_that_are_there(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(costs, "measure_costs", lambda runs, report: {})
-    arguments = ["gmlp_n4_32", "vit_n4_32", "--seeds", "0", "1", "--out", str(tmp_path)]
-    there = tmp_path / "runs" / "vit_n4_32-seed1"
-    there.mkdir(parents=True)
-    metrics = {"test_accuracy": 0.5, "parameters": 7, "epochs": 1}
-    (there / "metrics.json").write_text(json.dumps(metrics))
-    (there / "recipe.json").write_text("{}")
-    assert load_app("compare").main([*arguments, "--no-train", "--json"]) == 0
-    rows = json.loads(capsys.readouterr().out)
-    assert [(row["preset"], row["seed"]) for row in rows] == [("vit_n4_32", 1)]
 
 
 def test_run_that_was_begun_otherwise_is_not_gone_on_with(tmp_path, monkeypatch):

@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 from own_images import write_folder, write_start
+from tiny_run import Kill, kill_after_an_epoch
 
 import keras_gmlp
 from keras_gmlp import runs
@@ -13,12 +14,7 @@ from keras_gmlp.data import Samples
 from keras_gmlp.runs import RunSettings, choosing
 from keras_gmlp.runs.choosing import HEAD, choose_best
 from keras_gmlp.runs.prepare import prepare
-from keras_gmlp.training.checkpoints import RunCheckpoint
 from keras_gmlp.training.model_card import write_command
-
-
-class Kill(BaseException):
-    """Nothing catches it."""
 
 
 @pytest.fixture(scope="module")
@@ -88,10 +84,6 @@ def die(*_):
 
 
 def test_killed_and_resumed_gives_the_same_weights(places, chosen, tmp_path, monkeypatch):
-    def save_and_die(self, epoch, logs=None, original=RunCheckpoint.on_epoch_end):
-        original(self, epoch, logs)
-        raise Kill
-
     settings, lines = make_settings(places, tmp_path), []
     with monkeypatch.context() as patch:
         patch.setattr("keras_gmlp.training.train.prepare_fit", die)
@@ -102,10 +94,7 @@ def test_killed_and_resumed_gives_the_same_weights(places, chosen, tmp_path, mon
         with pytest.raises(ValueError, match="epochs"):
             runs.train_run(make_settings(places, tmp_path, epochs=other), export=False, verbose=0)
     assert read(tmp_path, "recipe.json") == recorded
-    with monkeypatch.context() as patch:
-        patch.setattr(RunCheckpoint, "on_epoch_end", save_and_die)
-        with pytest.raises(Kill):
-            runs.train_run(settings, export=False, verbose=0)
+    kill_after_an_epoch(runs.train_run, settings, export=False, verbose=0)
     runs.train_run(settings, export=False, verbose=0, report=lines.append)
     assert lines == []  # read, not made again
     expected, found = (
@@ -164,9 +153,3 @@ def test_ties_go_to_the_lower_loss():
     assert choose_best([rows[1], {"accuracy": 0.92, "loss": 0.25}]) is rows[1]
     assert choose_best([rows[1], {"accuracy": 0.92, "loss": 0.199}]) is rows[1]
     assert choose_best([rows[1], clear := {"accuracy": 0.92, "loss": 0.19}]) is clear
-
-
-def test_files_that_a_run_would_replace_are_refused_first(places, tmp_path):
-    (tmp_path / "history.csv").write_text("mine")
-    with pytest.raises(ValueError, match="history"):
-        choosing.choose(prepare(make_settings(places, tmp_path)))

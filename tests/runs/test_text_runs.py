@@ -11,6 +11,7 @@ import pytest
 from check_layer import to_numpy
 from load_app import load_app
 from read_table import read_table
+from tiny_run import kill_after_an_epoch
 
 from keras_gmlp import text
 from keras_gmlp.data.text.labelled_texts import open_texts
@@ -18,7 +19,6 @@ from keras_gmlp.programs.shared import training
 from keras_gmlp.runs.prepare import prepare
 from keras_gmlp.runs.run import read_run, train_run
 from keras_gmlp.runs.settings import RunSettings
-from keras_gmlp.training import precision
 from keras_gmlp.weights.loading import load
 
 # Training warns of few test texts.
@@ -96,13 +96,7 @@ def test_a_stopped_run_resumes_to_the_same_weights(pretrained, files, tmp_path):
         set_model={"dim": 16, "depth": 1, "hidden_dim": 32, "max_length": 32},
         out=str(tmp_path / "run"),
     )  # fmt: skip
-
-    class Stop(keras.callbacks.Callback):
-        def on_epoch_end(self, epoch, logs=None):
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train_run(settings, verbose=0, callbacks=[Stop()])
+    kill_after_an_epoch(train_run, settings, verbose=0)
     metrics = train_run(settings, verbose=0)
     unbroken = json.loads((pretrained / "metrics.json").read_text())
     assert metrics["test_perplexity"] == pytest.approx(unbroken["test_perplexity"], rel=1e-5)
@@ -166,21 +160,6 @@ def test_the_best_epoch_is_chosen_on_held_out_training_texts(pretrained, files, 
     assert metrics["validation_accuracy"] == pytest.approx(max(scores))
     assert len(history) in (4, metrics["best_epoch"] + 1)
     assert json.loads((out / "recipe.json").read_text())["validation"] == 0.25
-
-
-def test_the_program_chooses_a_precision(pretrained, files, tmp_path, monkeypatch):
-    asked = []
-    monkeypatch.setattr(
-        precision, "choose_precision", lambda place: asked.append(place) or "float32"
-    )
-    program = load_app("train")
-    out = tmp_path / "tuned"
-    arguments = ["--task", str(files / "animals.csv"), "--weights", str(pretrained)]
-    arguments += ["--epochs", "1", "--out", str(out)]
-    assert program.main(arguments) == 0
-    assert json.loads((out / "recipe.json").read_text())["precision"] == "float32"
-    assert program.main([*arguments, "--restart"]) == 0
-    assert asked == [str(out), None]
 
 
 def test_a_run_that_predicts_one_class_says_so(capsys):
