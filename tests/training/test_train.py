@@ -9,11 +9,22 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from check_layer import to_numpy
 from read_table import read_table
-from tiny_run import PIPELINES, RECIPE, make_data, tiny_model, train_killed, train_tiny
+from tiny_run import (
+    PIPELINES,
+    RECIPE,
+    Kill,
+    KillWithin,
+    make_data,
+    tiny_model,
+    train_killed,
+    train_tiny,
+)
 
 import keras_gmlp
 from keras_gmlp.data import evaluation_batches
+from keras_gmlp.layers import WhiteningConvolution
 from keras_gmlp.objectives.optimizers import make_optimizer
 from keras_gmlp.tasks.image_classification import ImageClassification
 from keras_gmlp.training.callbacks import DivergedError
@@ -143,6 +154,20 @@ def test_run_goes_on_to_the_same_end(run, tmp_path, monkeypatch):
         file.write(f"1{first[1:]}\n2,0.")
     (tmp_path / "checkpoint" / ".99.000002.weights.h5").write_bytes(b"half a checkpoint")
     run.expect_the_same(tmp_path)
+
+
+@pytest.mark.once
+def test_layer_whose_weights_follow_from_the_data_is_set_once(tmp_path, monkeypatch):
+    data, layer = make_data(), WhiteningConvolution(2)
+    layer.adapt([data.train.arrays()[0] / 127.5 - 1])
+    sizes = {"widths": (6,), "input_shape": (8, 8, 3), "classes": 2}
+    killed, resumed = (keras_gmlp.ConvNet(**sizes) for _ in range(2))
+    with pytest.raises(Kill):
+        train(killed, data, RECIPE, tmp_path, verbose=0, callbacks=[KillWithin(1)])
+    monkeypatch.delattr(WhiteningConvolution, "adapt")  # the checkpoint holds the kernel
+    train(resumed, data, RECIPE, tmp_path, verbose=0)
+    found, expected = (to_numpy(each.kernel) for each in (resumed.get_layer("stem"), layer))
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
 
 
 class StopAfterTwo(keras.callbacks.Callback):
