@@ -36,19 +36,9 @@ def fit(model, callbacks, inputs=None, targets=None, **options):
     )
 
 
-class Recorded(keras.callbacks.Callback):
-    """What a callback that saves would have seen."""
-
-    def __init__(self):
-        super().__init__()
-        self.epochs = []
-
-    def on_epoch_end(self, epoch, logs=None):
-        self.epochs.append(epoch)
-
-
 def test_loss_that_is_not_a_number_ends_the_run_before_its_epoch_is_saved():
-    recorded = Recorded()
+    epochs = []  # that a callback that saves would have seen
+    recorded = keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: epochs.append(epoch))
     for step, value in ((1, np.nan), (STEPS, np.inf)):
         targets = np.ones((STEPS, 1), "float32")
         targets[step - 1] = value
@@ -61,7 +51,7 @@ def test_loss_that_is_not_a_number_ends_the_run_before_its_epoch_is_saved():
     validation = {"validation_data": (np.ones((1, 2)), np.ones((1, 1)))}
     with pytest.raises(DivergedError, match="after the last step"):
         fit(model, [StopWhenDiverged(), recorded], inputs, np.zeros((STEPS, 1)), **validation)
-    assert recorded.epochs == []
+    assert epochs == []
 
 
 def test_callbacks_leave_keras_dispatch_asynchronous(tmp_path):
@@ -134,12 +124,13 @@ def heard():
 @pytest.mark.usefixtures("heard")
 @pytest.mark.parametrize("step", [1, STEPS, 2 * STEPS])
 def test_ctrl_c_ends_training_between_two_steps(step):
-    presses, recorded = PressesCtrlC(step), Recorded()
+    presses, epochs = PressesCtrlC(step), []
+    recorded = keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: epochs.append(epoch))
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt), StopOnInterrupt() as interrupt:
         fit(linear_model(), [interrupt, presses, recorded], epochs=2)
     assert presses.begun == step
-    assert recorded.epochs == list(range(step // STEPS))  # a finished epoch is saved
+    assert epochs == list(range(step // STEPS))  # a finished epoch is saved
     assert signal.getsignal(signal.SIGINT) is before
 
 

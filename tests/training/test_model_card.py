@@ -89,7 +89,7 @@ def test_command_gives_the_same_settings(monkeypatch):
 
 
 @pytest.mark.parametrize("directory", COMMITTED, ids=lambda path: path.name)
-def test_committed_card_is_up_to_date(directory):
+def test_committed_card_is_up_to_date_and_names_files_that_exist(directory):
     """Every figure is that of metrics.json; `write_model_card(directory)` writes a card again."""
     recipe = json.loads((directory / "recipe.json").read_text())
     metrics = json.loads((directory / "metrics.json").read_text())
@@ -98,6 +98,12 @@ def test_committed_card_is_up_to_date(directory):
     place = directory.relative_to(ROOT).as_posix()
     card = (directory / "README.md").read_text("utf-8").partition(NOTES)
     assert "".join(card[:2]) == model_card(place, recipe, metrics, size)
+    links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", "".join(card))
+    links = [link for link in links if ":" not in link]
+    assert "curves.png" in links
+    assert [link for link in links if not (directory / link).exists()] == []
+    named = re.findall(r"\b(?:apps|keras_gmlp|saved_models|docs|tests)/[\w./-]*\w", "".join(card))
+    assert {name for name in named if not (ROOT / name).exists()} == set()
 
 
 @pytest.mark.parametrize("directory", COMMITTED, ids=lambda path: path.name)
@@ -111,13 +117,3 @@ def test_committed_card_runs(directory, monkeypatch, capsys):
     labels = directory / "labels.txt"
     if labels.exists() and "cat" in labels.read_text().splitlines():  # a class of CIFAR-10
         assert "cat" in [label for _, label in rows]
-
-
-@pytest.mark.parametrize("directory", COMMITTED, ids=lambda path: path.name)
-def test_committed_card_names_files_that_exist(directory):
-    card = (directory / "README.md").read_text("utf-8")
-    links = [link for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", card) if ":" not in link]
-    assert "curves.png" in links
-    assert [link for link in links if not (directory / link).exists()] == []
-    named = set(re.findall(r"\b(?:apps|keras_gmlp|saved_models|docs|tests)/[\w./-]*\w", card))
-    assert {name for name in named if not (ROOT / name).exists()} == set()

@@ -14,7 +14,6 @@ from keras_gmlp.data import Samples, hold_out
 from keras_gmlp.tasks.image_classification import ImageClassification
 from keras_gmlp.training.callbacks import KeepBest, StopWhenDiverged
 from keras_gmlp.training.checkpoints import RunCheckpoint
-from keras_gmlp.training.recipes import Recipe
 
 pytestmark = pytest.mark.once  # checkpoints and averages are tested on every backend with runs
 
@@ -97,11 +96,3 @@ def test_a_patience_that_never_ends_saves_the_best_epoch(tmp_path):
     for epoch, value in enumerate(PLANTED):
         keep.on_epoch_end(epoch, {"val_accuracy": value})
     assert (keep.best, keep.checkpoint.best, keep.ended(10), keep.ended(11)) == (2, 2, False, True)
-
-
-def test_mistakes(tmp_path):
-    with pytest.raises(ValueError, match="patience"):
-        Recipe(patience=0)
-    with pytest.raises(ValueError, match="validation images"):
-        train_tiny(tmp_path / "run", recipe=PATIENT)
-    assert not (tmp_path / "run").exists()

@@ -16,9 +16,7 @@ def test_faster_precision_is_chosen_and_a_run_in_progress_keeps_its_own(monkeypa
     assert precision.choose_precision(tmp_path) == "mixed_bfloat16"  # no epoch is done
     (tmp_path / "metrics.json").write_text("{}")
     assert precision.choose_precision(tmp_path) == "float32"
-
-
-def test_accelerator_computes_in_bfloat16(monkeypatch):
+    # An accelerator computes in bfloat16.
     monkeypatch.setattr(precision, "accelerators", lambda: ["a GPU"])
     monkeypatch.setattr(precision, "bfloat16_speedup", lambda: pytest.fail("measured"))
     assert precision.choose_precision() == "mixed_bfloat16"

@@ -24,7 +24,7 @@ RECORDS = sorted(ROOT.glob("saved_models/*/recipe.json"))
 
 
 def test_recipe_out_of_range():
-    for field, value in (("optimizer", "adam"), ("epochs", 0), ("ema", 1.0)):
+    for field, value in (("optimizer", "adam"), ("epochs", 0), ("ema", 1.0), ("patience", 0)):
         with pytest.raises(ValueError, match=field):
             Recipe(**{field: value})
     with pytest.raises(ValueError, match="layer_decay"):
