@@ -46,13 +46,14 @@ def test_train_leaves_a_model_ready_to_ship(run):
 
 
 def test_train_continues_from_weights(run, tmp_path, app):
-    begun = ["--data", "digits", "--image-size", "12", "--precision", "float32", "--epochs", "1"]
+    begun = ["--data", "digits", "--image-size", "8", "--precision", "float32", "--epochs", "1"]
     begun += ["--weights", run, "--freeze", "--no-export"]
     code, output, _ = app("train", *begun, "--out", tmp_path)
     assert code == 0
-    assert "14 weights kept, 2 resized" in output  # a kernel and a bias
-    before = 100 * json.loads((tmp_path / "metrics.json").read_text())["accuracy_before"]
-    assert f"before {before:.2f} % of the test images right" in output
+    assert "16 weights kept, 0 resized" in output
+    start, further = (json.loads((path / "metrics.json").read_text()) for path in (run, tmp_path))
+    assert further["accuracy_before"] == start["test_accuracy"]
+    assert f"before {100 * start['test_accuracy']:.2f} % of the test images right" in output
     recipe = json.loads((tmp_path / "recipe.json").read_text())
     assert (recipe["recipe"], recipe["freeze"], recipe["preset"]) == (
         "finetune",

@@ -33,11 +33,9 @@ ROWS = [
     ("classify", [], "give an image"),
     ("classify", ["a", "b", "--pair", "c"], "--pair"),
     ("evaluate", ["runs/none", "--data", "sst2", "--limit", "0"], "at least 1"),
-    ("export", [".", "--formats", "float"], "invalid choice"),
     ("fill_mask", [], "give a text"),
     ("pack", ["photos", "--out", "packed", "--size", "0"], "HEIGHTxWIDTH"),
     ("similar", ["query.png", "--data", "a", "--out", "a/sheet.png"], "another path"),
-    ("visualize", ["--only", "everything"], "invalid choice"),
     *(("train", [*given, "--precision", "float32"], reason) for given, reason in TRAIN),
     *(("compare", *row) for row in COMPARE),
 ]

@@ -10,11 +10,10 @@ import pytest
 from load_app import load_app
 from PIL import Image
 
-from keras_gmlp import data, runs
+from keras_gmlp import data
 from keras_gmlp.data import ImageData, Samples
 from keras_gmlp.data.images.samples import from_arrays
 from keras_gmlp.data.validation import make_folds
-from keras_gmlp.runs import RunSettings
 
 
 def numbered(labels):
@@ -95,13 +94,3 @@ def test_runs_on_folds_resume_and_read_no_test_image(tmp_path, monkeypatch, caps
     assert text.count("this run is complete already") == 2
     assert f"fold  1  {100 * accuracies[0]:6.2f} %\nfold  2    0.00 %\nmean " in text
     assert not list(tmp_path.glob("fold-*/model.tflite"))
-
-
-def test_settings_of_folds():
-    settings = RunSettings(out="runs/here")
-    first, second = runs.fold_settings(settings, 2)
-    assert (first.out, second.out) == ("runs/here/fold-1", "runs/here/fold-2")
-    assert (second.folds, second.fold) == (2, 2)
-    for division in ({"folds": 2}, {"fold": 1}, {"folds": 2, "fold": 3}):
-        with pytest.raises(ValueError, match="fold must"):
-            RunSettings(**division)

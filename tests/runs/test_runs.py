@@ -66,6 +66,8 @@ def test_settings_that_cannot_work():
         (lambda: RunSettings(image_size=(8, 0)), "image_size"),
         (lambda: RunSettings(image_size=(8, 8, 3)), "image_size"),
         (lambda: RunSettings(fit="fill"), "crop, stretch, pad"),
+        (lambda: RunSettings(fold=1), "fold must"),
+        (lambda: RunSettings(folds=2, fold=3), "fold must"),
         (lambda: RunSettings(model=5), "model must be"),
         (lambda: RunSettings(task="sst2"), "weights"),
         (lambda: RunSettings(data="photos", prepared="runs/text"), "different runs"),
@@ -108,19 +110,6 @@ def test_run_is_rebuilt_from_its_record(run, tmp_path):
         (moved / "recipe.json").write_text(json.dumps({"command": command}))
         with pytest.raises(ValueError, match=r"recipe\.json"):
             runs.read_run(moved)
-
-
-def test_weights_are_tested_before_training(run, tmp_path):
-    settings, metrics = run
-    places = {"weights": settings.out, "out": str(tmp_path)}
-    sizes = {"image_size": 8, "fraction": 0.1}
-    further = RunSettings(**places, **sizes, **SMALL, learning_rate=1e-6)
-    tuned = runs.train_run(further, export=False, verbose=0)
-    assert tuned["accuracy_before"] == metrics["test_accuracy"]
-    recorded = json.loads((tmp_path / "metrics.json").read_text())
-    assert recorded["accuracy_before"] == metrics["test_accuracy"]
-    recipe = json.loads((tmp_path / "recipe.json").read_text())
-    assert (recipe["preset"], recipe["recipe"]) == ("gmlp_n4_32", "finetune")
 
 
 def test_run_of_a_sweep_that_fails_gives_the_reason(tmp_path, monkeypatch):

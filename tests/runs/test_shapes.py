@@ -54,8 +54,6 @@ def test_card_recipe_and_command_keep_the_fit(trained):
     recipe = json.loads((directory / "recipe.json").read_text())
     assert recipe["fit"] == "pad"
     assert "--fit pad" in write_command(recipe["command"])
-    card = (directory / "README.md").read_text()
-    assert "--fit pad" in card
     images = LabelledImages(recipe["data"])
     _, result = evaluate([load(directory / "model.keras")], images)
     assert result.correct.mean() == pytest.approx(metrics["test_accuracy"])
