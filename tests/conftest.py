@@ -62,6 +62,13 @@ def app(capsys):
     return run
 
 
+@pytest.fixture(scope="session")
+def tokenizer():
+    from small_text import small_tokenizer
+
+    return small_tokenizer()
+
+
 @pytest.fixture
 def saved_figures(monkeypatch):
     """The matplotlib figures of all pictures that a test saves, in order."""

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from check_layer import to_numpy
 from numpy_reference import softmax
-from small_text import LENGTH, LINES, save_small_model, small_text_model, small_tokenizer
+from small_text import LENGTH, LINES, save_small_model, small_text_model
 
 from keras_gmlp.analysis.plots import draw_distance_filters, draw_token_attention
 from keras_gmlp.analysis.tokens import distance_filters, token_attention
@@ -34,8 +34,7 @@ def test_free_weights_have_the_mean_of_each_distance():
         assert found[4 + distance] == pytest.approx(np.mean(pairs), rel=1e-5)
 
 
-def test_attention_is_the_one_of_the_block():
-    tokenizer = small_tokenizer()
+def test_attention_is_the_one_of_the_block(tokenizer):
     model = small_text_model("text_classification", tokenizer, aMLP)
     ids = np.array(tokenizer.encode(LINES[0]).ids)
     maps = token_attention(model, ids)
@@ -58,8 +57,7 @@ def test_models_without_gates_or_attention():
     assert token_attention(bert, np.array([2, 7, 3]))["block_0"].sum(-1) == pytest.approx([1] * 3)
 
 
-def test_pictures(tmp_path, saved_figures):
-    tokenizer = small_tokenizer()
+def test_pictures(tokenizer, tmp_path, saved_figures):
     model = small_text_model("text_classification", tokenizer, aMLP)
     draw_distance_filters(model, tmp_path / "filters.png", reach=3)
     lines = saved_figures[-1].axes[1].lines
@@ -72,8 +70,8 @@ def test_pictures(tmp_path, saved_figures):
     assert "".join(names[1:-1]).replace("##", "") == "wholivesinrome?"
 
 
-def test_program_draws_a_text_model(tmp_path, app):
-    save_small_model(tmp_path / "model.keras", "masked_lm", small_tokenizer())
+def test_program_draws_a_text_model(tokenizer, tmp_path, app):
+    save_small_model(tmp_path / "model.keras", "masked_lm", tokenizer)
     code, out, notes = app("visualize", tmp_path)
     assert (code, out) == (0, f"{tmp_path / 'pictures' / 'filters.png'}\n")
     assert "skipped attention" in notes

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from read_table import read_table
-from small_text import LENGTH, LINES, small_text_model, small_tokenizer
+from small_text import LENGTH, LINES, small_text_model
 
 from keras_gmlp.data.run_folder import SAMPLES, Sample, record_samples
 from keras_gmlp.data.text.corpus import build_corpus
@@ -19,11 +19,6 @@ from keras_gmlp.objectives.losses import MaskedCrossEntropy
 from keras_gmlp.objectives.metrics import Perplexity
 from keras_gmlp.utils.errors import DataWarning
 from keras_gmlp.utils.tables import write_table
-
-
-@pytest.fixture(scope="module")
-def tokenizer():
-    return small_tokenizer()
 
 
 def constant_model(task, tokenizer, logits, labels=(), pairs=None, length=LENGTH):

@@ -8,7 +8,7 @@ import pytest
 from ai_edge_litert.interpreter import Interpreter
 from check_layer import to_numpy
 from refused import refused
-from small_text import LABELS, LENGTH, LINES, small_text_model, small_tokenizer
+from small_text import LABELS, LENGTH, LINES, small_text_model
 
 from keras_gmlp.data.text.labelled_texts import TextSource
 from keras_gmlp.data.text.tokenizer import Tokenizer
@@ -23,11 +23,6 @@ from keras_gmlp.weights.loading import load
 
 # Largest logit difference; the logits' own spread is about 10.
 TOLERANCE = {"tflite_float32": 1e-3, "tflite_float16": 0.05, "tflite": 0.5, "features": 0.5}
-
-
-@pytest.fixture(scope="module")
-def tokenizer():
-    return small_tokenizer()
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from other_backend import run_under
 from pictures import compress, scene
 from random_models import random_model
 from refused import refused
-from small_text import LENGTH, LINES, small_text_model, small_tokenizer
+from small_text import LENGTH, LINES, small_text_model
 
 from keras_gmlp import text
 from keras_gmlp.export.writing import export
@@ -134,11 +134,6 @@ NOTES = [
     "Rome is the capital of Italy.",
 ]
 QUERY = "A cat lives in the old house by the river."
-
-
-@pytest.fixture(scope="module")
-def tokenizer():
-    return small_tokenizer()
 
 
 @pytest.fixture(scope="module")

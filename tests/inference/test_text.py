@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from check_layer import to_numpy
 from refused import refused
-from small_text import LABELS, LENGTH, LINES, save_small_model, small_text_model, small_tokenizer
+from small_text import LABELS, LENGTH, LINES, save_small_model, small_text_model
 
 from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.export.writing import export
@@ -18,11 +18,6 @@ from keras_gmlp.tasks.registry import TEXT_TASKS
 from keras_gmlp.weights.loading import load
 
 FRANCE = "Paris is the [MASK] of France."
-
-
-@pytest.fixture(scope="module")
-def tokenizer():
-    return small_tokenizer()
 
 
 @pytest.fixture(scope="module")
