@@ -57,34 +57,20 @@ def fit_plainly(epochs=2):
     """The same batches, made one by one and given to a plain `fit`."""
     (arrays, draw, augment), model = device_data(), tiny_model(depth=2, stochastic_depth=0.3)
     plan = DeviceBatches(arrays, draw, 4, seed=3, chunk=1)
-    made = []
-    for epoch in range(epochs):
-        plan.start_epoch(epoch)
-        for item in (plan[i] for i in range(len(plan))):
-            (chosen,), (numbers,) = item["indices"], item["numbers"]
-            batch = augment(*(array[chosen] for array in arrays), numbers)
-            made.append([np.asarray(part) for part in batch])
 
-    class Batches(keras.utils.PyDataset):
-        epoch = 0
+    def batches():
+        for epoch in range(epochs):
+            plan.start_epoch(epoch)
+            for item in (plan[i] for i in range(len(plan))):
+                (chosen,), (numbers,) = item["indices"], item["numbers"]
+                batch = augment(*(array[chosen] for array in arrays), numbers)
+                yield tuple(np.asarray(part) for part in batch)
 
-        def __len__(self):
-            return len(plan)
-
-        def __getitem__(self, index):
-            return made[self.epoch * len(plan) + index]
-
-    batches = Batches()
     compiled(model)
     model.evaluate(*(array[:1] for array in arrays), verbose=0)
     model.reset_metrics()
-    callbacks = [
-        keras.callbacks.SwapEMAWeights(),
-        keras.callbacks.LambdaCallback(
-            on_epoch_begin=lambda epoch, logs: setattr(batches, "epoch", epoch)
-        ),
-    ]
-    history = model.fit(batches, epochs=epochs, callbacks=callbacks, shuffle=False, verbose=0)
+    given = {"steps_per_epoch": len(plan), "epochs": epochs, "shuffle": False, "verbose": 0}
+    history = model.fit(batches(), callbacks=[keras.callbacks.SwapEMAWeights()], **given)
     return model.get_weights(), history.history
 
 
