@@ -24,7 +24,7 @@ ON_PYTORCH := tests/attack tests/comparison tests/inspection tests/runs tests/we
 	$(addprefix tests/evaluation/test_, label_images.py text.py) \
 	$(addprefix tests/training/test_, damaged_runs.py model_card.py) \
 	$(addprefix tests/models/test_, backends.py convnet.py features.py folding.py precision.py \
-	presets.py structure.py torch_convolutions.py)
+	presets.py torch_convolutions.py)
 ON_EACH := tests/layers tests/models/test_families.py tests/models/test_resnet.py \
 	tests/models/test_language_model.py tests/objectives tests/tasks tests/training \
 	tests/models/test_saved.py \
@@ -56,7 +56,7 @@ test-313:
 # In an environment without TensorFlow and PyTorch, and with the newest JAX, which crashes with XLA's
 # flags above.
 CORE := $(addprefix tests/layers/test_, dense.py gmlp.py) \
-	$(addprefix tests/models/test_, saved.py structure.py) \
+	tests/models/test_saved.py \
 	$(addprefix tests/utils/test_, card.py files.py)
 test-core: $(VENV)/.core-tests
 	$(RUN) --version

@@ -11,7 +11,7 @@ import keras_gmlp
 from keras_gmlp.analysis import plots
 from keras_gmlp.analysis.tokens import filters_make_tokens, spatial_filters
 from keras_gmlp.export.writing import export
-from keras_gmlp.layers import ResidualBlock, make_dense, mask_tokens
+from keras_gmlp.layers import Block, ResidualBlock, make_dense, mask_tokens
 from keras_gmlp.weights.loading import load
 from keras_gmlp.weights.resampling import transfer
 
@@ -99,6 +99,16 @@ def test_returns_and_draws_its_spatial_filters(trained, tmp_path):
     np.testing.assert_array_equal(filters["block_1"].reshape(16, 16).T, kernel)
     plots.draw_spatial_filters(trained, tmp_path / "filters.png")
     assert (tmp_path / "filters.png").stat().st_size > 1000
+
+
+class WithoutMask(Block):
+    def call(self, inputs, training=None):
+        return inputs
+
+
+def test_block_that_takes_no_mask_does_not_claim_to():
+    assert GatedTokens(16).supports_masking
+    assert not WithoutMask(16).supports_masking
 
 
 @pytest.mark.slow
