@@ -1,4 +1,4 @@
-"""Small models of every family with random weights."""
+"""Small models of every family, with initial or random weights."""
 
 import keras
 import numpy as np
@@ -18,6 +18,22 @@ MODELS = {
     "resnet": (keras_gmlp.ResNet, {}),
     "convnet": (keras_gmlp.ConvNet, {}),
 }
+
+TINY = {"dim": 8, "depth": 2, "patch_size": 4, "classes": 3}
+TINY_ARGUMENTS = {
+    "gmlp": {"hidden_dim": 12},
+    "amlp": {"hidden_dim": 12, "attention_size": 2},
+    "vit": {"num_heads": 2},
+    "deit": {"num_heads": 2, "distillation_token": True},
+    "eamlp": {"num_heads": 4, "slots": 3},
+    "ff_only": {"token_hidden_dim": 20},
+}
+
+
+def tiny(family="gmlp", input_shape=(8, 8, 3), **overrides):
+    """Returns a model with initial weights."""
+    arguments = {**TINY, **TINY_ARGUMENTS.get(family, {}), **overrides}
+    return MODELS[family][0](input_shape=input_shape, **arguments)
 
 
 def pixels(*shape):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from keras_gmlp.data.text.tokenizer import Tokenizer
-from keras_gmlp.models.language_families import aMLP, gMLP
+from keras_gmlp.models.language_families import BERT, aMLP, gMLP
 from keras_gmlp.models.language_model import text_classifier
 from keras_gmlp.utils.card import write_text_card
 
@@ -14,6 +14,17 @@ LINES = [
 ]
 LENGTH = 48
 LABELS = ("bad", "good")
+TINY = {"vocabulary_size": 40, "max_length": 12, "dim": 8, "depth": 2}
+LANGUAGE_MODELS = {
+    "gmlp": lambda **kwargs: gMLP(hidden_dim=16, **TINY, **kwargs),
+    "free": lambda **kwargs: gMLP(hidden_dim=16, toeplitz=False, **TINY, **kwargs),
+    "amlp": lambda **kwargs: aMLP(hidden_dim=16, attention_size=4, **TINY, **kwargs),
+    "relative": lambda **kwargs: BERT(num_heads=2, **TINY, **kwargs),
+    "only biases": lambda **kwargs: BERT(num_heads=2, content=False, **TINY, **kwargs),
+    "original": lambda **kwargs: BERT(
+        num_heads=2, relative=False, segments=2, norm_placement="post", **TINY, **kwargs
+    ),
+}
 
 
 def small_tokenizer():

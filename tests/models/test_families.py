@@ -2,28 +2,10 @@ import keras
 import numpy as np
 import pytest
 from check_layer import redraw_weights, to_numpy
-from random_models import pixels
+from random_models import pixels, tiny
 from refused import refused
 
 import keras_gmlp
-from keras_gmlp import EAMLP, FeedForwardOnly, MLPMixer, ResMLP, ViT, aMLP, gMLP
-
-TINY = {"dim": 8, "depth": 2, "input_shape": (8, 8, 3), "patch_size": 4, "classes": 3}
-FAMILIES = {
-    "gmlp": (gMLP, {"hidden_dim": 12}),
-    "amlp": (aMLP, {"hidden_dim": 12, "attention_size": 2}),
-    "vit": (ViT, {"num_heads": 2}),
-    "deit": (ViT, {"num_heads": 2, "distillation_token": True}),
-    "mixer": (MLPMixer, {}),
-    "resmlp": (ResMLP, {}),
-    "eamlp": (EAMLP, {"num_heads": 4, "slots": 3}),
-    "ff_only": (FeedForwardOnly, {"token_hidden_dim": 20}),
-}
-
-
-def tiny(family="gmlp", **overrides):
-    function, arguments = FAMILIES[family]
-    return function(**{**TINY, **arguments, **overrides})
 
 
 @pytest.mark.once
@@ -106,8 +88,9 @@ def test_preset_without_top_pools_as_asked(preset, arguments, shape):
 
 
 @pytest.mark.once
-def test_arguments_reach_every_block():
+def test_arguments_reach_every_block_and_stochastic_depth_grows_linearly():
     for family, arguments, expected in (
+        ("mixer", {}, {}),
         ("amlp", {"gating": "linear"}, {"gating": "linear", "attention_size": 2}),
         ("vit", {"num_heads": 4, "mlp_ratio": 3}, {"num_heads": 4, "hidden_dim": 24}),
         ("resmlp", {"layer_scale": 1e-5}, {"layer_scale": 1e-5, "hidden_dim": 32}),
@@ -115,30 +98,20 @@ def test_arguments_reach_every_block():
         ("ff_only", {"token_hidden_dim": 7}, {"token_hidden_dim": 7, "hidden_dim": 32}),
         ("ff_only", {"token_hidden_dim": None}, {"token_hidden_dim": 4 * 5}),  # a class token too
     ):
-        model = tiny(family, **arguments)
-        for i in (0, 1):
-            assert model.get_layer(f"block_{i}").get_config().items() >= expected.items()
-
-
-@pytest.mark.once
-def test_rates_reach_every_block_and_stochastic_depth_grows_linearly():
-    for family in ("amlp", "mixer", "resmlp", "eamlp", "ff_only", "vit"):
-        model = tiny(family, depth=3, stochastic_depth=0.2, dropout=0.3)
-        blocks = [model.get_layer(f"block_{i}") for i in range(3)]
-        assert [block.stochastic_depth for block in blocks] == pytest.approx([0.0, 0.1, 0.2])
-        assert [block.dropout for block in blocks] == [0.3] * 3
-
-
-REFUSALS = [
-    ("gmlp", {"zooms": (1, 0.5), "class_token": True}, "zooms"),
-    ("vit", {"class_token": False, "distillation_token": True}, "class_token"),
-    ("vit", {"stem": "t2t"}, "t2t"),
-]
+        model = tiny(family, depth=3, stochastic_depth=0.2, dropout=0.3, **arguments)
+        for i in range(3):
+            config = model.get_layer(f"block_{i}").get_config()
+            assert config.items() >= {**expected, "dropout": 0.3}.items()
+            assert config["stochastic_depth"] == pytest.approx(0.1 * i)
 
 
 @pytest.mark.once
 def test_refused_arguments():
-    for family, arguments, message in REFUSALS:
+    for family, arguments, message in (
+        ("gmlp", {"zooms": (1, 0.5), "class_token": True}, "zooms"),
+        ("vit", {"class_token": False, "distillation_token": True}, "class_token"),
+        ("vit", {"stem": "t2t"}, "t2t"),
+    ):
         with refused(message):
             tiny(family, **arguments)
 

@@ -2,9 +2,9 @@ import keras
 import numpy as np
 import pytest
 from check_layer import redraw_weights, to_numpy
+from small_text import LANGUAGE_MODELS
 
 from keras_gmlp import gMLP
-from keras_gmlp.models import language_families as text_families
 from keras_gmlp.models.folding import to_dense
 
 TINY = {"dim": 8, "depth": 2, "input_shape": (8, 12, 3), "patch_size": 4, "classes": 3}
@@ -28,21 +28,10 @@ def test_model_without_shift_invariant_gates_is_returned():
     assert to_dense(other := keras.Sequential([keras.Input((3,))])) is other
 
 
-TEXT = {"vocabulary_size": 40, "max_length": 12, "dim": 8, "depth": 2}
-LANGUAGE_MODELS = {
-    "toeplitz": lambda: text_families.gMLP(hidden_dim=16, **TEXT),
-    "free": lambda: text_families.gMLP(hidden_dim=16, toeplitz=False, **TEXT),
-    "heads": lambda: text_families.gMLP(hidden_dim=16, heads=2, **TEXT),
-    "amlp": lambda: text_families.aMLP(hidden_dim=16, attention_size=4, **TEXT),
-    "bert": lambda: text_families.BERT(num_heads=2, relative=False, segments=2, **TEXT),
-    "relative": lambda: text_families.BERT(num_heads=2, **TEXT),
-}
-
-
 @pytest.mark.parametrize("length", [9, None])
-@pytest.mark.parametrize("name", LANGUAGE_MODELS)
+@pytest.mark.parametrize("name", [*LANGUAGE_MODELS, "heads"])
 def test_dense_copy_of_a_language_model(name, length):
-    model = LANGUAGE_MODELS[name]()
+    model = LANGUAGE_MODELS["gmlp"](heads=2) if name == "heads" else LANGUAGE_MODELS[name]()
     redraw_weights(model)
     dense = to_dense(model, length)
     ids = np.array([[2, 7, 4, 9, 3, 0, 0, 0, 0]], "int32")
@@ -52,7 +41,7 @@ def test_dense_copy_of_a_language_model(name, length):
     assert np.ptp(expected) > 0.1
     np.testing.assert_allclose(to_numpy(dense(inputs)), expected, rtol=1e-4, atol=1e-5)
     assert not any("offsets" in weight.path for weight in dense.weights)
-    if length and name in ("toeplitz", "free", "amlp"):
+    if length and name in ("gmlp", "free", "amlp"):
         kernel = dense.get_layer("block_1").gate.spatial
         assert isinstance(kernel, keras.layers.Dense)
         assert tuple(kernel.kernel.shape) == (length, length)
@@ -60,4 +49,4 @@ def test_dense_copy_of_a_language_model(name, length):
 
 def test_dense_copy_for_too_many_tokens():
     with pytest.raises(ValueError, match="gmlp takes at most 12 tokens; received length=13"):
-        to_dense(LANGUAGE_MODELS["toeplitz"](), 13)
+        to_dense(LANGUAGE_MODELS["gmlp"](), 13)

@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 from check_layer import redraw_weights, to_numpy
 from refused import refused
+from small_text import LANGUAGE_MODELS
 
 from keras_gmlp.models.language_families import BERT, aMLP, gMLP
 from keras_gmlp.models.language_model import adapt, encoder, text_classifier
@@ -34,23 +35,12 @@ ROWS = [
     (BERT, {"depth": 48, **WORDS}, 364.8),
     (BERT, {"depth": 12, "content": False, **WORDS}, 95.5),
 ]
-SMALL = {"vocabulary_size": 40, "max_length": 12, "dim": 8, "depth": 2}
-FAMILIES = {
-    "gmlp": lambda **kwargs: gMLP(hidden_dim=16, **SMALL, **kwargs),
-    "free": lambda **kwargs: gMLP(hidden_dim=16, toeplitz=False, **SMALL, **kwargs),
-    "amlp": lambda **kwargs: aMLP(hidden_dim=16, attention_size=4, **SMALL, **kwargs),
-    "relative": lambda **kwargs: BERT(num_heads=2, **SMALL, **kwargs),
-    "only biases": lambda **kwargs: BERT(num_heads=2, content=False, **SMALL, **kwargs),
-    "original": lambda **kwargs: BERT(
-        num_heads=2, relative=False, segments=2, norm_placement="post", **SMALL, **kwargs
-    ),
-}
 # The blocks of the others are tested on every backend.
 every_family = pytest.mark.parametrize(
     "family",
     [
         pytest.param(family, marks=[pytest.mark.once] * (family != "relative"))
-        for family in FAMILIES
+        for family in LANGUAGE_MODELS
     ],
 )
 
@@ -102,7 +92,7 @@ def test_parameters_of_the_paper(function, arguments, millions):
 
 @every_family
 def test_padded_texts_equal_short_ones(family):
-    model = redraw(FAMILIES[family]())
+    model = redraw(LANGUAGE_MODELS[family]())
     ids, places = texts(), np.array([[1, 2], [3, 5], [8, 1]])
     padded = np.pad(ids, ((0, 0), (0, 2)))
     logits = to_numpy(model({"token_ids": padded, "mask_positions": places}))
@@ -113,9 +103,9 @@ def test_padded_texts_equal_short_ones(family):
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", LANGUAGE_MODELS)
 def test_a_longer_maximum_leaves_short_texts_unchanged(family):
-    model = redraw(FAMILIES[family]())
+    model = redraw(LANGUAGE_MODELS[family]())
     longer = adapt(model, max_length=20, dropout=0.1)
     inputs = {"token_ids": texts(), "mask_positions": np.array([[1, 2], [3, 5], [8, 1]])}
     np.testing.assert_array_equal(to_numpy(longer(inputs)), to_numpy(model(inputs)))
@@ -149,7 +139,7 @@ def test_words_are_looked_up_in_float32_and_compared_in_the_precision_of_the_mod
 
 @pytest.mark.once
 def test_new_offsets_start_at_zero_and_biases_at_the_last_one():
-    model = redraw(FAMILIES["gmlp"]())
+    model = redraw(LANGUAGE_MODELS["gmlp"]())
     old = model.get_layer("block_0").gate.spatial
     new = adapt(model, max_length=14).get_layer("block_0").gate.spatial
     offsets, bias = to_numpy(old.offsets), to_numpy(old.bias)
@@ -159,7 +149,7 @@ def test_new_offsets_start_at_zero_and_biases_at_the_last_one():
 
 @every_family
 def test_models_learn_save_and_load(family, tmp_path):
-    model = FAMILIES[family](dropout=0.1)
+    model = LANGUAGE_MODELS[family](dropout=0.1)
     inputs = {"token_ids": texts(), "mask_positions": np.array([[1, 2], [3, 5], [8, 0]])}
     targets, weights = np.full((3, 2), 6), np.array([[1, 1], [1, 1], [1, 0]], "float32")
     before = {w.path: to_numpy(w) for w in model.trainable_weights}
@@ -176,7 +166,7 @@ def test_models_learn_save_and_load(family, tmp_path):
 
 @pytest.mark.once  # which weights are shared, and their numbers
 def test_heads_share_the_encoder():
-    model, ids = FAMILIES["original"](), texts()
+    model, ids = LANGUAGE_MODELS["original"](), texts()
     classifier = text_classifier(model, 3)
     assert to_numpy(classifier(ids)).shape == (3, 3)
     assert classifier.get_layer("block_1") is model.get_layer("block_1")
@@ -186,7 +176,7 @@ def test_heads_share_the_encoder():
 
 @pytest.mark.once
 def test_perplexity_counts_tokens_and_not_batches():
-    model = redraw(FAMILIES["gmlp"](), 0.5)
+    model = redraw(LANGUAGE_MODELS["gmlp"](), 0.5)
     places = np.array([[1, 2, 3], [1, 0, 0], [4, 5, 0], [6, 7, 8]])
     weights = np.array([[1, 1, 1], [1, 0, 0], [1, 1, 0], [1, 1, 1]], "float32")
     ids = texts((9, 9, 9, 9))

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 from check_layer import to_numpy
+from random_models import tiny
 from refused import refused
 
-from keras_gmlp import EAMLP, FeedForwardOnly, MLPMixer, ResMLP, ViT, aMLP, build, fold, gMLP
+from keras_gmlp import build, fold
 from keras_gmlp.weights.conversion import links, load_arrays, to_arrays
 
 PAIRS = {
@@ -14,15 +15,6 @@ PAIRS = {
     "resmlp_12_224": "resmlp_12_224",
     "vit_tiny_patch16_224": "vit_ti16_224",
     "deit_small_distilled_patch16_224": "deit_s16_distilled_224",
-}
-TINY = {"dim": 8, "depth": 2, "input_shape": (8, 8, 3), "patch_size": 4, "classes": 3}
-FAMILIES = {
-    "gmlp": lambda **sizes: gMLP(hidden_dim=12, **sizes),
-    "mixer": MLPMixer,
-    "resmlp": ResMLP,
-    "vit": lambda **sizes: ViT(num_heads=2, **sizes),
-    "deit": lambda **sizes: ViT(num_heads=2, distillation_token=True, **sizes),
-    "ff_only": lambda **sizes: FeedForwardOnly(token_hidden_dim=20, **sizes),
 }
 
 
@@ -90,7 +82,7 @@ def test_each_dialect_converts_in_both_directions():
         ("deit", "timm"),
         ("ff_only", "release"),
     ):
-        model = FAMILIES[family](**TINY)
+        model = tiny(family)
         assert {path for link in links(model, dialect) for path in link.ours} == {
             weight.path for weight in model.weights if "seed" not in weight.name
         }
@@ -106,10 +98,10 @@ def test_each_dialect_converts_in_both_directions():
 
 def test_model_without_published_names_is_refused():
     for model in (
-        aMLP(hidden_dim=12, attention_size=4, **TINY),
-        gMLP(hidden_dim=12, gating="none", **TINY),
-        fold(ResMLP(**TINY)),
-        EAMLP(num_heads=4, **TINY),
+        tiny("amlp"),
+        tiny(gating="none"),
+        fold(tiny("resmlp")),
+        tiny("eamlp"),
     ):
         with refused("no published names"):
             to_arrays(model)
@@ -127,7 +119,7 @@ def test_strict_in_both_directions_and_the_model_does_not_change():
         ("vit", "flax", lambda a: a.update({QUERY: a[QUERY].reshape(8, 4, 2)}), r"\(8, 4, 2\)"),
         ("vit", "timm", lambda a: a.update({QKV: a[QKV].T}), r"\(8, 24\)"),
     ):
-        model = FAMILIES[family](**TINY)
+        model = tiny(family)
         before = model.get_weights()
         arrays = random_arrays(model, dialect)
         change(arrays)
@@ -138,7 +130,7 @@ def test_strict_in_both_directions_and_the_model_does_not_change():
 
 
 def test_release_of_feed_forward_only_has_its_positions_on_a_grid():
-    model = FAMILIES["ff_only"](**TINY)
+    model = tiny("ff_only")
     arrays = random_arrays(model, "release")
     grid, first = (arrays[f"pos_encoding.{name}"] for name in ("pos_embed", "cls_pos_embed"))
     assert (grid.shape, first.shape) == ((1, 8, 2, 2), (1, 1, 8))

@@ -4,21 +4,11 @@ import numpy as np
 import pytest
 from check_layer import redraw_weights, to_numpy
 from PIL import Image
+from random_models import tiny
 from refused import refused
 
-from keras_gmlp import FeedForwardOnly, MLPMixer, ResMLP, ViT, aMLP, fold, gMLP
+from keras_gmlp import fold
 from keras_gmlp.weights.resampling import resample, transfer
-
-TINY = {"dim": 8, "depth": 2, "patch_size": 4, "classes": 3}
-FAMILIES = {
-    "gmlp": lambda **sizes: gMLP(hidden_dim=12, **sizes),
-    "amlp": lambda **sizes: aMLP(hidden_dim=12, attention_size=3, **sizes),
-    "mixer": MLPMixer,
-    "resmlp": ResMLP,
-    "folded": lambda **sizes: fold(ResMLP(**sizes)),
-    "vit": lambda **sizes: ViT(num_heads=2, class_token=False, **sizes),
-    "ff_only": lambda **sizes: FeedForwardOnly(token_hidden_dim=20, **sizes),
-}
 
 
 @pytest.mark.parametrize(("old", "new"), [((4, 4), (6, 6)), ((6, 4), (3, 8)), ((4, 4), (4, 4))])
@@ -29,46 +19,28 @@ def test_resample_resizes_as_pillow_does(old, new):
     np.testing.assert_allclose(resized, np.asarray(expected), atol=1e-5)
 
 
-def pair(build, old, new, **sizes):
+def pair(family, old, new, **sizes):
     """Returns a source with random weights for images of one shape, and a target for another."""
-    source, target = (build(input_shape=shape, **TINY, **sizes) for shape in (old, new))
+    if family == "folded":
+        source, target = (fold(tiny("resmlp", shape)) for shape in (old, new))
+    else:
+        source, target = (tiny(family, shape, **sizes) for shape in (old, new))
     redraw_weights(source)
     return source, target
 
 
-def flat_image(shape, colour=(200, 40, 90)):
-    return np.broadcast_to(np.array(colour, "float32"), (1, *shape))
-
-
-@pytest.mark.parametrize("family", ["gmlp", "mixer", "folded"])
-def test_flat_image_keeps_its_tokens_where_weights_do_not_vary_over_the_image(family):
-    """If all filters have the same sum, a flat image gives the same values at every token."""
-    old, new = (16, 24, 3), (24, 16, 3)
-    source, target = pair(FAMILIES[family], old, new)
-    redraw_weights(source, stddev=0.3)
-    even_out(source)
+@pytest.mark.parametrize(("family", "name"), [("gmlp", "gate/spatial/bias"), ("folded", "shift")])
+def test_what_is_added_to_the_tokens_is_interpolated(family, name):
+    source, target = pair(family, (8, 8, 3), (12, 16, 3))
     report = transfer(source, target)
-    assert report.resized
+    assert f"block_1/{name}" in report.resized
     assert not report.fresh
-    np.testing.assert_allclose(
-        to_numpy(target(flat_image(new))), to_numpy(source(flat_image(old))), rtol=1e-4, atol=1e-4
+    old, new = (
+        next(to_numpy(weight) for weight in model.weights if weight.path == f"block_1/{name}")
+        for model in (source, target)
     )
-
-
-def even_out(model):
-    """Makes biases over tokens constant and the sums of all filters equal."""
-    for weight in model.weights:
-        value = to_numpy(weight)
-        path = weight.path
-        if path.endswith(("spatial/kernel", "token_mlp/shrink/kernel")):
-            sums = value.sum(axis=0, keepdims=True)
-            weight.assign(value + (sums.mean() - sums) / len(value))
-        if path.endswith("token_mlp/shrink/kernel"):
-            weight.assign(np.repeat(value.mean(axis=1, keepdims=True), value.shape[1], axis=1))
-        if path.endswith(("spatial/bias", "token_mlp/shrink/bias")):
-            weight.assign(np.full_like(value, value.mean()))
-        if path.endswith("shift"):
-            weight.assign(np.broadcast_to(value.mean(axis=0), value.shape))
+    expected = resample((2, 2), (3, 4)) @ old.reshape(4, -1)
+    np.testing.assert_allclose(new.reshape(12, -1), expected, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("family", ["gmlp", "amlp", "resmlp", "folded"])
@@ -79,7 +51,7 @@ def test_what_filters_read_is_not_blurred(old, new, family):
     If E enlarges the grid, a kernel K over the smaller grid becomes L with `E' L = K E'`, and one
     over the larger grid becomes S with `S E' E = E' K E`.
     """
-    source, target = pair(FAMILIES[family], old, new)
+    source, target = pair(family, old, new)
     report = transfer(source, target)
     assert not report.fresh
     path = next(path for path in report.resized if path.endswith("spatial/kernel"))
@@ -98,7 +70,7 @@ def test_what_filters_read_is_not_blurred(old, new, family):
 
 @pytest.mark.parametrize(("old", "new"), [((8, 8, 3), (12, 16, 3)), ((12, 16, 3), (8, 8, 3))])
 def test_weights_of_offsets_keep_their_values(old, new):
-    source, target = pair(gMLP, old, new, hidden_dim=12, toeplitz=True, heads=2)
+    source, target = pair("gmlp", old, new, toeplitz=True, heads=2)
     redraw_weights(target)
     report = transfer(source, target)
     assert "block_0/gate/spatial/offsets" in report.resized
@@ -116,7 +88,7 @@ def test_weights_of_offsets_keep_their_values(old, new):
 
 
 def test_class_and_distillation_token_keep_their_positions():
-    source, target = pair(ViT, (8, 8, 3), (16, 16, 3), num_heads=2, distillation_token=True)
+    source, target = pair("deit", (8, 8, 3), (16, 16, 3))
     transfer(source, target)
     old, new = (to_numpy(m.get_layer("position").embedding)[0] for m in (source, target))
     np.testing.assert_allclose(new[:2], old[:2], rtol=1e-6)
@@ -124,7 +96,7 @@ def test_class_and_distillation_token_keep_their_positions():
 
 
 def test_class_token_of_feed_forward_only_keeps_its_weights():
-    source, target = pair(FeedForwardOnly, (8, 8, 3), (16, 16, 3), token_hidden_dim=20)
+    source, target = pair("ff_only", (8, 8, 3), (16, 16, 3))
     assert len(transfer(source, target).resized) == 1 + 2 * 5
     old, new = ({w.path: to_numpy(w) for w in model.weights} for model in (source, target))
     upsample = resample((2, 2), (4, 4))
@@ -140,11 +112,11 @@ def test_class_token_of_feed_forward_only_keeps_its_weights():
 
 
 def test_other_architectures_are_refused_and_the_target_does_not_change():
-    target = gMLP(hidden_dim=12, input_shape=(8, 8, 3), **TINY)
+    target = tiny()
     before = target.get_weights()
     with refused("mixer and gmlp have different"):
-        transfer(MLPMixer(input_shape=(8, 8, 3), **TINY), target)
-    own = gMLP(hidden_dim=14, input_shape=(32, 32, 3), **TINY)
+        transfer(tiny("mixer"), target)
+    own = tiny(input_shape=(32, 32, 3), hidden_dim=14)
     with refused(r"block_0/expand/kernel has shape \(8, 14\)"):
         transfer(own, target)
     for old, new in zip(before, target.get_weights(), strict=True):
@@ -153,9 +125,10 @@ def test_other_architectures_are_refused_and_the_target_does_not_change():
 
 @pytest.mark.parametrize("family", ["gmlp", "vit"])
 def test_patches_that_grow_with_the_image_change_no_weight_but_the_stem_s(family):
-    source = FAMILIES[family](input_shape=(16, 16, 3), **TINY)
+    tokens = {"class_token": False} if family == "vit" else {}
+    source = tiny(family, (16, 16, 3), **tokens)
     redraw_weights(source)
-    target = FAMILIES[family](input_shape=(24, 24, 3), **{**TINY, "patch_size": 6})
+    target = tiny(family, (24, 24, 3), patch_size=6, **tokens)
     moved = transfer(source, target)
     assert (moved.resized, moved.fresh) == (("stem/projection/kernel",), ())
     # Each patch, enlarged separately, gives the same token as before.
