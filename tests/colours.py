@@ -1,8 +1,11 @@
 """A model that distinguishes pure colours by weights set by hand."""
 
+from pathlib import Path
+
 import numpy as np
 
 import keras_gmlp
+from keras_gmlp.utils.card import write_card
 
 LABELS = ("red", "green", "blue")
 
@@ -19,4 +22,12 @@ def colour_model():
     model.get_layer("head").set_weights([5 * np.eye(8, 3, dtype="float32"), np.zeros(3, "float32")])
     shrink = model.get_layer("block_0").shrink
     shrink.set_weights([np.zeros_like(w) for w in shrink.get_weights()])
+    return model
+
+
+def save_colour_model(folder):
+    """Saves the model with its card as the one of a run, and returns it."""
+    model, path = colour_model(), Path(folder) / "model.keras"
+    model.save(path)
+    write_card(path, model, LABELS)
     return model

@@ -3,11 +3,12 @@
 import dataclasses
 import os
 import shutil
+from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
 import pytest
-from colours import LABELS, colour_model
+from colours import LABELS, save_colour_model
 from load_app import load_app
 from PIL import Image
 
@@ -25,7 +26,6 @@ from keras_gmlp.runs.prepare import load_data
 from keras_gmlp.runs.settings import RunSettings
 from keras_gmlp.training.recipes import RECIPES
 from keras_gmlp.training.run_directory import claim
-from keras_gmlp.utils.card import write_card
 from keras_gmlp.utils.errors import DataWarning
 from keras_gmlp.utils.files import write_json
 
@@ -63,12 +63,8 @@ def begin(directory="run", **division):
     settings, recipe = describe(**division)
     data = load_data(settings, (8, 8, 3))
     os.makedirs(directory, exist_ok=True)
-    claim(directory_of(directory), recipe, RECIPES["quick"], data)
+    claim(Path(directory), recipe, RECIPES["quick"], data)
     return data
-
-
-def directory_of(name):
-    return Run(name).path
 
 
 def read(split):
@@ -195,9 +191,7 @@ def test_other_run_that_was_trained_on_test_pictures_is_named(photos, capsys):
     begin("a", data=photos)
     begin("b", data=photos, groups=GROUPS)
     for run in ("a", "b"):
-        model = colour_model()
-        model.save(f"{run}/model.keras")
-        write_card(f"{run}/model.keras", model, LABELS)
+        save_colour_model(run)
     load_app("evaluate").main(["a", "b", "--data", photos])
     assert "b was trained on" in capsys.readouterr().err
 
@@ -251,7 +245,7 @@ def begin_texts(**options):
     data = open_texts(settings.text_source)
     os.mkdir("run")
     recipe = {**settings.record(), "data": data.name, "command": settings.to_dict()}
-    claim(directory_of("run"), recipe, RECIPES["quick"], data)
+    claim(Path("run"), recipe, RECIPES["quick"], data)
     return data
 
 
@@ -314,29 +308,22 @@ def test_test_texts_that_are_training_texts(tmp_path, monkeypatch):
 
 def test_calibration_does_not_take_training_pictures(photos, tmp_path):
     """Of a folder that was renamed, all pictures were taken for new ones."""
-    data, model = begin(data=photos, validation=0.3), colour_model()
-    model.save("run/model.keras")
-    write_card("run/model.keras", model, LABELS)
+    data = begin(data=photos, validation=0.3)
+    save_colour_model("run")
     os.rename(photos, "renamed")
     result = calibrate_run("run", "renamed", reject=None)
     assert (result["split"], result["images"]) == ("validation", len(data.validation))
 
 
-@pytest.mark.parametrize("program", ["export", "evaluate"])
-def test_programs_test_on_the_images_that_the_run_held_out(photos, monkeypatch, program):
+def test_programs_test_on_the_images_that_the_run_held_out(photos, monkeypatch):
     held_out = read(begin(data=photos, groups=GROUPS).test)
-    model = colour_model()
-    model.save("run/model.keras")
-    write_card("run/model.keras", model, LABELS)
+    save_colour_model("run")
     monkeypatch.chdir("..")
-    app, found, run = load_app(program), [], "project/run"
-    if program == "export":
-        monkeypatch.setattr(
-            verify, "export_run", lambda place, kinds, data, *_, **__: found.append(data)
-        )
-        app.main([run, "--formats", "tflite"])
-    else:
-        options = app.main.parse([f"{run}/model.keras", "--data", "project/photos"])
-        paths = app.choose_images(options).names
-        found.append(SimpleNamespace(test=SimpleNamespace(paths=paths)))
-    assert [read(data.test) for data in found] == [held_out]
+    exported = mock.Mock(return_value=None)
+    monkeypatch.setattr(verify, "export_run", exported)
+    load_app("export").main(["project/run", "--formats", "tflite"])
+    assert read(exported.call_args.args[2].test) == held_out
+    evaluate = load_app("evaluate")
+    options = evaluate.main.parse(["project/run/model.keras", "--data", "project/photos"])
+    paths = evaluate.choose_images(options).names
+    assert read(SimpleNamespace(paths=paths)) == held_out

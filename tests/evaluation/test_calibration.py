@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pytest
 import tensorflow as tf
-from colours import LABELS, colour_model
+from colours import LABELS, save_colour_model
 from pictures import write_pictures
 from PIL import Image
 from scipy.special import log_softmax, softmax
@@ -16,7 +16,7 @@ from keras_gmlp.evaluation.calibration import calibrate_run
 from keras_gmlp.export.verify import check_export, export_run
 from keras_gmlp.tasks.confidence import Confidence, energies
 from keras_gmlp.training.model_card import write_model_card
-from keras_gmlp.utils.card import read_card, write_card
+from keras_gmlp.utils.card import read_card
 from keras_gmlp.weights.loading import load
 
 FILES = ("model.keras", "model_float32.tflite", "saved_model")  # with equal logits
@@ -41,9 +41,7 @@ def photos(tmp_path_factory):
 def exported(photos, tmp_path_factory):
     """The folder of a run that was exported before it was calibrated, and after."""
     directory = tmp_path_factory.mktemp("run")
-    model = colour_model()
-    model.save(directory / "model.keras")
-    write_card(directory / "model.keras", model, LABELS)
+    save_colour_model(directory)
     recipe = {"data": str(photos), "validation": 0.5, "labels": LABELS, "image_shape": [8, 8, 3]}
     recipe["temperature"] = 1.0  # of a teacher, which does not scale probabilities
     (directory / "recipe.json").write_text(json.dumps(recipe))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from colours import LABELS, colour_model
+from colours import LABELS, save_colour_model
 from PIL import Image
 from read_table import read_table
 
@@ -21,7 +21,6 @@ from keras_gmlp.programs.shared import cli
 from keras_gmlp.tasks import image_classification
 from keras_gmlp.tasks.classifier import Classifier
 from keras_gmlp.utils import environment as optional
-from keras_gmlp.utils.card import write_card
 
 HUES = {"red": (255, 0, 0), "green": (0, 255, 0), "blue": (0, 0, 255), "grey": (90, 90, 90)}
 
@@ -142,9 +141,7 @@ def test_data_set_by_name():
 
 
 def test_formats_agree(tmp_path, photos, app):
-    model = colour_model()
-    model.save(tmp_path / "model.keras")
-    write_card(tmp_path / "model.keras", model, LABELS)
+    model = save_colour_model(tmp_path)
     export(model, tmp_path, ["tflite"], LABELS)
     paths = [str(tmp_path / name) for name in ("model.keras", "model.tflite")]
     out = tmp_path / "report"
