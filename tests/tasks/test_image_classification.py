@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from tiny_run import tiny_model
 
 import keras_gmlp
 from keras_gmlp.data.batches.augmentation import Augmentation
@@ -11,8 +12,6 @@ from keras_gmlp.data.images.image_data import ImageData
 from keras_gmlp.data.images.samples import from_arrays
 from keras_gmlp.tasks import image_classification
 from keras_gmlp.tasks.image_classification import ImageClassification
-
-SIZES = {"dim": 8, "depth": 1, "hidden_dim": 16, "patch_size": 4, "input_shape": (8, 8, 3)}
 
 
 @pytest.fixture
@@ -52,7 +51,7 @@ def test_batches_of_test_images_fit_the_hardware(monkeypatch):
 
 
 def test_evaluation_counts_by_hand(data):
-    model = keras_gmlp.gMLP(**SIZES, classes=2)
+    model = tiny_model()
     head = model.get_layer("head")
     head.bias.assign([5.0, -5.0])  # always dark
     task = ImageClassification()
@@ -61,19 +60,10 @@ def test_evaluation_counts_by_hand(data):
     assert values["loss"] == pytest.approx(5.0, abs=1e-3)  # half of 10
 
 
-def long_tailed():
-    """Two classes that overlap in brightness; the bright one has a sixteenth of the images."""
-    random = np.random.default_rng(0)
-    labels = np.r_[np.zeros(240), np.ones(16)].astype("int64")
-    means = np.where(labels, 150, 110) + random.normal(0, 25, 256)
-    images = np.clip(means, 0, 255)[:, None, None, None] * np.ones((1, 4, 4, 1))
-    rare = from_arrays(images.astype("uint8"), labels)
-    return ImageData("long tail", ("common", "rare"), (4, 4, 1), rare, rare)
-
-
 @pytest.mark.once
 def test_balance_weighs_the_classes():
-    data = long_tailed()
+    split = from_arrays(np.zeros((256, 4, 4, 1), "uint8"), np.repeat([0, 1], [240, 16]))
+    data = ImageData("long tail", ("common", "rare"), (4, 4, 1), split, split)
 
     def weigh(balance, data=data):
         return ImageClassification(balance=balance).objective(None, data)[0].class_weights

@@ -1,10 +1,9 @@
-import contextlib
 import dataclasses
 
 import keras
 import numpy as np
 import pytest
-from tiny_run import PIPELINES
+from tiny_run import PIPELINES, kill_after_an_epoch
 
 from keras_gmlp import text
 from keras_gmlp.data.text.corpus import PreparedCorpus, build_corpus
@@ -86,18 +85,13 @@ def test_a_resumed_run_continues_with_the_next_batch(prepared, tmp_path):
     model = text.text_classifier(tiny_model(prepared.tokenizer), 2)
     recipe = Recipe(epochs=2, batch_size=2, task=HalfPasses(length=16))
     initial, weights = model.get_weights(), []
-    stops = keras.callbacks.LambdaCallback(on_epoch_end=stop)
-    for folder, *callbacks in ("whole",), ("stopped", stops), ("stopped",):
+    kill_after_an_epoch(train, model, data, recipe, tmp_path / "stopped", verbose=0)
+    for folder in ("whole", "stopped"):
         model.set_weights(initial)
-        with contextlib.suppress(KeyboardInterrupt):
-            train(model, data, recipe, tmp_path / folder, verbose=0, callbacks=callbacks)
+        train(model, data, recipe, tmp_path / folder, verbose=0)
         weights.append(model.get_weights())
-    for whole, resumed in zip(weights[0], weights[2], strict=True):
+    for whole, resumed in zip(*weights, strict=True):
         np.testing.assert_array_equal(resumed, whole)
-
-
-def stop(epoch, logs):
-    raise KeyboardInterrupt
 
 
 @pytest.mark.once

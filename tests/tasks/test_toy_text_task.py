@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import pytest
 from small_text import LENGTH, small_tokenizer
+from tiny_run import kill_after_an_epoch
 
 import keras_gmlp
 from keras_gmlp import text
@@ -75,18 +76,12 @@ def make_sentences(samples, seed):
     return {" ".join("a gem" if gem else "a bore" for gem in row): row.mean() for row in draws}
 
 
-def stop(epoch, logs):
-    raise KeyboardInterrupt
-
-
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """The folder of a run that stopped after its first epoch and was resumed; its metrics."""
     folder, data = tmp_path_factory.mktemp("praise") / "run", Sentences()
     recipe = Recipe(epochs=8, batch_size=16, learning_rate=0.02, ema=0.0, task=Praise())
-    stops = keras.callbacks.LambdaCallback(on_epoch_end=stop)
-    with pytest.raises(KeyboardInterrupt):
-        train(make_model(data), data, recipe, folder, verbose=0, callbacks=[stops])
+    kill_after_an_epoch(train, make_model(data), data, recipe, folder, verbose=0)
     metrics = train(make_model(data), data, recipe, folder, verbose=0)
     (folder / "reviews.json").write_text(json.dumps(data.test))
     return folder, metrics
