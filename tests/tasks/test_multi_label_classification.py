@@ -5,6 +5,7 @@ import json
 import keras
 import numpy as np
 import pytest
+from colours import colour_model
 from load_app import load_app
 from PIL import Image
 from sklearn.metrics import average_precision_score, f1_score
@@ -170,8 +171,7 @@ def test_exported_file_gives_the_labels_that_apply(run, app):
 
 @pytest.mark.once
 def test_card_with_other_thresholds(tmp_path):
-    pixels = keras.Input((4, 4, 3))
-    model = keras.Model(pixels, keras.layers.Dense(3)(keras.layers.Flatten()(pixels)))
+    model = colour_model()
     model.save(tmp_path / "model.keras")
     write_card(tmp_path / "model.keras", model, COLOURS, {"thresholds": [0.5, 0.5, "1"]})
     with pytest.raises(ValueError, match="threshold"):

@@ -27,11 +27,6 @@ def apply(name, images, strength=0.0, signed=0.0):
     return apply_operations(tf.constant(images), index, *draws, TENSORFLOW).numpy()
 
 
-def draw(count):
-    numbers = make_draw(Augmentation(rand_augment=0.5), 3, count)(5, 0, np.arange(count))
-    return draw_operations(tf.constant(numbers), 0.5, TENSORFLOW)
-
-
 def make_layer(name, strength, signed):
     """Returns the layer of keras-cv; translations count in the other direction."""
     import keras_cv  # takes seconds, which processes that run other tests need not wait
@@ -70,7 +65,9 @@ def test_same_pixels_as_keras_cv(name):
 
 def test_each_image_gets_the_operation_and_the_strength_drawn_for_it():
     images, count = photos(40), 40
-    index, strength, signed = (drawn.numpy() for drawn in next(draw(count)))
+    numbers = make_draw(Augmentation(rand_augment=0.5), 3, count)(5, 0, np.arange(count))
+    draws = next(draw_operations(tf.constant(numbers), 0.5, TENSORFLOW))
+    index, strength, signed = (drawn.numpy() for drawn in draws)
     result = apply_operations(tf.constant(images), index, strength, signed, TENSORFLOW).numpy()
     names = [*OPERATIONS, None]
     for i in range(count):

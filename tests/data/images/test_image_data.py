@@ -11,25 +11,14 @@ from keras_gmlp.data.images.image_data import ImageData, take_fraction
 from keras_gmlp.data.images.samples import from_arrays
 
 
-def image_data(train, test=None):
-    return ImageData("planted", ("0", "1"), (4, 4, 3), train, train if test is None else test)
+def image_data(split):
+    return ImageData("planted", ("0", "1"), (4, 4, 3), split, split)
 
 
 @pytest.fixture
 def arrays():
     images = np.random.default_rng(0).integers(0, 256, (10, 4, 4, 3), "uint8")
     return images, np.arange(10) % 2
-
-
-def test_datasets_of_tensorflow_become_splits(arrays):
-    whole = tf.data.Dataset.from_tensor_slices(arrays)
-    data = image_data(whole.take(8), whole.skip(8))
-    assert (len(data.train), len(data.test)) == (8, 2)
-    images, labels = data.test.arrays()
-    assert (images.dtype, labels.dtype) == ("uint8", "int64")
-    np.testing.assert_array_equal(images, arrays[0][8:])
-    np.testing.assert_array_equal(labels, arrays[1][8:])
-    assert image_data(data.test).train is data.test
 
 
 def test_impossible_class_names_and_indices_are_refused(arrays):

@@ -126,16 +126,11 @@ def test_parts_by_hand(tmp_path, shape, part, box):
     np.testing.assert_array_equal(found[inner], expected[inner])
 
 
-def save_cells(folder, size, cells, **options):
-    """Writes smooth random cells as JPEG and as PNG; returns the paths."""
-    grey = np.random.default_rng(0).integers(0, 256, cells[::-1], dtype="uint8")
-    image = Image.fromarray(grey).resize(size, Image.Resampling.BICUBIC)
-    jpeg = save(image, folder / "a.jpg", quality=95, **options)
-    return jpeg, save(image, folder / "a.png", **options)
-
-
 def test_parts_of_a_reduced_jpeg(tmp_path):
-    jpeg, png = save_cells(tmp_path, (1280, 1040), (80, 65))
+    cells = np.random.default_rng(0).integers(0, 256, (65, 80), dtype="uint8")
+    image = Image.fromarray(cells).resize((1280, 1040), Image.Resampling.BICUBIC)
+    jpeg = save(image, tmp_path / "a.jpg", quality=95)
+    png = save(image, tmp_path / "a.png")
     parts = [(0.5, 0.5, 0.5), (0.5, 1, 1)]
     difference = read_views(jpeg, (32, 32, 3), parts).astype(int)
     difference -= read_views(png, (32, 32, 3), parts)

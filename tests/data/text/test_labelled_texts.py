@@ -6,7 +6,6 @@ import re
 import numpy as np
 import pytest
 import tensorflow_datasets as tfds
-from other_backend import run_under
 from refused import refused
 from tfds_sets import write_set
 
@@ -203,17 +202,6 @@ def test_division_is_seeded_and_keeps_equal_texts_together():
         hold_out(held)
     with pytest.raises(ValueError, match="share must be between 0 and 1; received"):
         hold_out(data, 1)
-
-
-def test_texts_require_neither_keras_nor_a_backend(tmp_path):
-    path = write_csv(tmp_path / "a.csv")
-    code = (
-        "import sys\nfrom keras_gmlp.data.text import corpus, labelled_texts, tokenizer\n"
-        f"labelled_texts.load_text({path!r})\ntokenizer.Tokenizer.train(['some text'], 128)\n"
-        "heavy = {'keras', 'tensorflow', 'sklearn', 'torch', 'jax', 'transformers'}\n"
-        "print(sorted(heavy & set(sys.modules)))"
-    )
-    assert run_under("torch", code).strip() == "[]"
 
 
 def write_split(path, splits, head="text,label,split"):
