@@ -9,7 +9,7 @@ import numpy as np
 from keras_gmlp.data.run_folder import Run
 from keras_gmlp.export.verify import export_run
 from keras_gmlp.inference.latency import time_calls
-from keras_gmlp.utils.environment import run_on
+from keras_gmlp.utils.environment import is_installed, run_on
 from keras_gmlp.utils.files import write_json
 from keras_gmlp.weights.loading import load
 
@@ -27,7 +27,7 @@ def measure_costs(runs, report=lambda text: None, repeats=200):
                 export_run(run.directory, ["tflite"])
             classifiers[preset] = load(path, threads=1)
             metrics = Run(run.directory).metrics  # after the export, which writes to it
-            if metrics.get("flops") is None:
+            if metrics.get("flops") is None and is_installed("torch"):
                 metrics["flops"] = count_flops(run.directory / "model.keras")
                 write_json(run.directory / "metrics.json", metrics)
         except (ValueError, RuntimeError) as error:

@@ -19,6 +19,8 @@ from keras_gmlp.utils.files import why_missing
 
 def find_path(name):
     """Returns the path that a data set's name is, if it is one."""
+    if not str(name):  # an unset variable of a shell, not the current folder
+        raise ValueError("'': an empty name; expected a data set's, or a folder of class folders.")
     return Path(os.path.expanduser(name))
 
 
@@ -39,7 +41,8 @@ def check_path(name):
     """Checks a name that can only be a path."""
     path = find_path(name)
     found = path.is_file() if is_table(path) else path.is_dir()
-    if re.search(r"^[./~]|/$|\\", str(name)) and not found:
+    looks_like_path = is_table(path) or path.is_file() or re.search(r"^[./~]|/$|\\", str(name))
+    if looks_like_path and not found:
         raise ValueError(f"{name}: {why_missing(path, 'file' if is_table(path) else 'folder')}.")
 
 

@@ -84,6 +84,8 @@ def from_arrays(train, test=None, labels=None, name=None):
 def _read(samples):
     """Returns the images of a split, and their class indices or names."""
     if hasattr(samples, "as_numpy_iterator"):
+        if not isinstance(samples.element_spec, tuple):  # a dict, without as_supervised=True
+            raise ValueError(f"expected (image, label); received {samples.element_spec}.")
         batched = samples.element_spec[0].shape.rank == 4
         with one_line_errors():
             single = samples.unbatch() if batched else samples
@@ -109,5 +111,7 @@ def _index(images, labels, names):
     """Returns the `Samples` of images with class indices or names."""
     if labels.dtype.kind == "U":
         places = {name: place for place, name in enumerate(names)}
+        if unknown := set(labels.tolist()) - set(places):
+            raise ValueError(f"class {min(unknown)!r} is not among the labels.")
         labels = np.array([places[label] for label in labels.tolist()], "int64")
     return samples.from_arrays(images, labels)

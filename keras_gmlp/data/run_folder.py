@@ -78,8 +78,11 @@ class Run:
         path = self.path / SAMPLES
         if not path.is_file():
             return []
-        with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
-            return [Sample(*row) for row in csv.reader(file)][1:]
+        try:
+            with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
+                return [Sample(*row) for row in csv.reader(file)][1:]
+        except (TypeError, csv.Error) as error:  # of rows of another length
+            raise ValueError(f"{path}: damaged ({error}). {RESTORE}") from None
 
     def data(self, name=None, split=None):
         """Returns the name of images, if they are the run's, and arguments of `load_divided`."""

@@ -144,6 +144,9 @@ def _open_onnx(path, threads):
         {t.name: (tuple(t.shape), kind.get(t.type, t.type)) for t in tensors}
         for tensors in (session.get_inputs(), session.get_outputs())
     )
+    for shape, _ in inputs.values():
+        if isinstance(shape[0], int):
+            raise ValueError(f"{path}: expected an open batch; received {shape[0]} images.")
 
     def run(**arrays):
         return session.run(None, {n: np.asarray(a, "float32") for n, a in arrays.items()})[0]

@@ -32,7 +32,8 @@ def ConvNet(
     """Builds the network of airbench94: whitened 2x2 patches and groups of 3x3 convolutions.
 
     The first layer, `stem`, has fixed filters that follow from the training images.
-    `keras_gmlp.train` sets them; before `model.fit`, call its `adapt`.
+    `keras_gmlp.train` sets them; before `model.fit`, call its `adapt` with pixels as it takes them,
+    after `mean` and `std`.
 
     Args:
         widths: Channels of each group. A group halves the sides of the image.

@@ -29,7 +29,8 @@ models MODEL+  a .tflite, .keras or .onnx file, a folder (SavedModel or run), th
     language models: a text file
 --split test|train|validation|all  the samples that apps/train.py holds out (the split test, else
     every fifth of a class), those it trains on, those for validation (the split validation, or held
-    out by the first model's run), or all; default: test, or all of texts that no run trained on
+    out by the first model's run), or all; default: test, or all of texts that no run trained on.
+    A run, or a file in its folder, is tested on what it held out; a copied file cannot know that
 {COLUMNS}\
 --limit N:count  evaluate on N texts, drawn at random
 --out DIR  folder for the report and the pictures

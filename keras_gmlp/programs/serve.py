@@ -83,7 +83,7 @@ def list_models(directory):
     models = {}
     for path in sorted([*directory.glob("[!.]*.tflite"), *directory.glob("*/[!.]*.tflite")]):
         name = path.relative_to(directory).with_suffix("").as_posix()
-        if not name.endswith("_mediapipe"):
+        if not re.search(r"_(mediapipe|batch\d+)$", name):
             models[re.sub("/model(_features)?$", "", name)] = path  # of both, that with features
     return models
 

@@ -17,7 +17,12 @@ def fold_settings(settings, count):
     Returns:
         A list of `RunSettings`, whose folders are `fold-1` and so on in that of the settings. Each
         run tests the fold that it does not train on; nothing reads the test images.
+
+    Raises:
+        ValueError: If there are fewer than two folds.
     """
+    if count < 2:
+        raise ValueError(f"folds must be at least 2; received {count}.")
     return [
         dataclasses.replace(
             settings, folds=count, fold=fold, out=str(Path(settings.out, f"fold-{fold}"))

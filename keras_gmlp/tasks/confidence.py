@@ -89,6 +89,8 @@ class Confidence:
 
     def rank(self, logits, labels, top):
         """Returns the most probable classes for the logits of a sample; see `Classifier.answer`."""
+        if top is not None and top < 1:
+            raise ValueError(f"top must be at least 1; received {top}.")
         scores, names = self.probabilities(logits).tolist(), show_labels(labels)
         order = np.argsort(-logits, kind="stable")[:top].tolist()
         rows = [{"label": names[i], "score": scores[i], "index": i} for i in order]

@@ -199,7 +199,7 @@ class ImageClassification(Task):
     @classmethod
     def load_samples(cls, models, source, split=None, limit=None):
         if split or limit:
-            raise ValueError("limit is for texts; leave it out.")
+            raise ValueError("split and limit are for texts; leave them out.")
         require("sklearn", "evaluation", "demo")  # which `score` imports, after the work
         known = match_classes(models, source.labels, source.name)
         unknown = [label for label in source.labels if label not in known]

@@ -82,6 +82,7 @@ class Task:
     @classmethod
     def wrap(cls, opened, warn=warnings.warn):
         """Returns the model that a user calls for an `Opened` file; see `keras_gmlp.load`."""
+        raise NotImplementedError
 
     @classmethod
     def predict(cls, model, *sample, **options):
@@ -102,6 +103,7 @@ class Task:
     @classmethod
     def encode(cls, model, samples):
         """Returns the arrays that `model.run` takes for samples, a dict by name of the input."""
+        raise NotImplementedError
 
     @classmethod
     def score_logits(cls, logits, truth):
@@ -170,6 +172,7 @@ class Task:
         all, and `part`, `(index, count)` of the process. Of a `keras.utils.PyDataset` each of
         several processes takes its rows; a `tf.data.Dataset` holds only those of its part.
         """
+        raise NotImplementedError
 
     def fits_device(self, data):
         """Returns whether `device_data` is implemented and the data may stay on a device."""
@@ -186,6 +189,7 @@ class Task:
 
     def evaluation_batches(self, data, split="test", samples=-1):
         """Returns batches of a split in order, of its first `samples` or (-1) of all."""
+        raise NotImplementedError
 
     def validation_split(self, data):
         """Returns the name of the split that is tested after each epoch."""
@@ -202,6 +206,7 @@ class Task:
 
     def describe_data(self, data):
         """Returns what `recipe.json` says about the data, a dict."""
+        raise NotImplementedError
 
     def write_card(self, path, model, data, metadata):
         """Adds a card to a model's file; see `keras_gmlp.utils.card`. The default adds none."""

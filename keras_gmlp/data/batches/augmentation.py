@@ -108,8 +108,8 @@ def make_draw(augmentation, seed, samples, epochs=None):
     limits = (augmentation.mix_from, augmentation.mix_until)
     if limits != (0, 1) and epochs is None:
         raise ValueError(
-            "mix_from and mix_until are shares of the epochs; give their number, "
-            "Position(epochs=...)."
+            "mix_from and mix_until are shares of the epochs, of which batches of your own know no "
+            "number; use keras_gmlp.train."
         )
     mixed = range(*(round(limit * (epochs or 2**62)) for limit in limits))
     columns = WINDOW.stop if augmentation.resized_crop else WINDOW.start

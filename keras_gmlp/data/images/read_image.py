@@ -49,27 +49,30 @@ def read_views(
     exact = crop is not None or interpolation == "nearest"
     least = min([1, *(side for side, _, _ in parts)])
     reduced = None if exact else math.ceil(4 * max(height, width) / least)
-    image = _decode(source, name, "L" if channels == 1 else "RGB", reduced)
-    boxes = [find_part_box(image.size, (width, height), part) for part in parts]
-    views = [image.resize((width, height), resampling, box) for box in boxes]
-    if window is not None:
-        top, left, rows, columns = map(int, window(image.height, image.width))
-        image = image.crop((left, top, left + columns, top + rows))
-        image = image.resize((width, height), Image.Resampling.BILINEAR)
-    elif fit == "stretch":
-        image = image.resize((width, height), resampling)
-    elif fit == "pad":
-        image = pad_picture(image, (width, height), resampling)
-    elif crop is None:
-        image = ImageOps.fit(image, (width, height), resampling)
-    else:
-        scaled = find_cover_size(image.size, (width, height), crop)
-        if scaled[0] * scaled[1] > MAX_PIXELS:
-            raise ValueError(
-                f"{name}: {image.width} by {image.height} is too thin: scaled it would have "
-                f"more than {MAX_PIXELS:,} pixels. Cut it first."
-            )
-        image = crop_picture(image, scaled, (width, height), resampling)
+    try:
+        image = _decode(source, name, "L" if channels == 1 else "RGB", reduced)
+        boxes = [find_part_box(image.size, (width, height), part) for part in parts]
+        views = [image.resize((width, height), resampling, box) for box in boxes]
+        if window is not None:
+            top, left, rows, columns = map(int, window(image.height, image.width))
+            image = image.crop((left, top, left + columns, top + rows))
+            image = image.resize((width, height), Image.Resampling.BILINEAR)
+        elif fit == "stretch":
+            image = image.resize((width, height), resampling)
+        elif fit == "pad":
+            image = pad_picture(image, (width, height), resampling)
+        elif crop is None:
+            image = ImageOps.fit(image, (width, height), resampling)
+        else:
+            scaled = find_cover_size(image.size, (width, height), crop)
+            if scaled[0] * scaled[1] > MAX_PIXELS:
+                raise ValueError(
+                    f"{name}: {image.width} by {image.height} is too thin: scaled it would have "
+                    f"more than {MAX_PIXELS:,} pixels. Cut it first."
+                )
+            image = crop_picture(image, scaled, (width, height), resampling)
+    except MemoryError:
+        raise MemoryError(f"{name}: not enough memory to decode and scale it.") from None
     return np.stack([np.asarray(view).reshape(image_shape) for view in (image, *views)])
 
 

@@ -152,8 +152,8 @@ class PreparedCorpus:
         record = read_json(folder / RECORD)
         if not (record and record["valid"]):
             raise ValueError(
-                f"{folder}: not a prepared corpus; write one: apps/train.py --text FILES --valid "
-                "FILES."
+                f"{folder}: not a prepared corpus with text for testing; write one: apps/train.py "
+                "--text FILES --valid FILES."
             )
         tokenizer = Tokenizer.load(folder / "tokenizer.json")
         corpora = [Corpus(folder / record[name]) for name in ("train", "valid")]
@@ -178,7 +178,7 @@ def prepare_corpus(files, tokenizer, folder, valid, lowercase=True, strip_accent
         lowercase, strip_accents: For a new tokenizer, as in `Tokenizer.train`.
 
     Returns:
-        An object with the `tokenizer` and what it encoded: `train`, and `test` or `None`, which
+        An object with the `tokenizer` and what it encoded, `train` and `test`, which
         `MaskedBatches` takes.
 
     Raises:

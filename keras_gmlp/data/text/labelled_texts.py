@@ -14,7 +14,7 @@ from keras_gmlp.data.text.labelled_files import SUFFIXES, choose_columns, read_a
 from keras_gmlp.data.text.tokenizer import Tokenizer, encode_rows
 from keras_gmlp.utils.errors import require_one_of
 from keras_gmlp.utils.files import why_missing
-from keras_gmlp.utils.inputs import find_roles
+from keras_gmlp.utils.inputs import SPLITS, find_roles, read_split
 from keras_gmlp.utils.labels import check_labels
 
 SHORT_NAMES = {name: f"glue/{name}" for name in ("cola", "mrpc", "qqp", "qnli", "rte", "sst2")}
@@ -229,8 +229,10 @@ def _read_prepared(name, text, label, data_dir):
 
     builder = tfds.open_set(SHORT_NAMES.get(name, name), data_dir, "a file, nor a folder", choose)
     columns, label, names = choose(builder.info.features)
-    # "test" before "validation"; those of texts without labels, such as "unsupervised", hide them.
-    tested = tfds.choose_test(builder, sorted({*builder.info.splits} - {"train"}), label)
+    # Of MNLI, for example, the first word says it: validation_matched.
+    found = [(read_split(name.partition("_")[0]), name) for name in sorted(builder.info.splits)]
+    held_out = [n for split in SPLITS if split != "train" for s, n in found if s == split]
+    tested = tfds.choose_test(builder, held_out, label)
     texts, indices, splits = [], [], []
     for split, role in (("train", "train"), (tested, "test")) if tested else (("train", None),):
         for sample in tfds.read_split(builder, split).as_numpy_iterator():

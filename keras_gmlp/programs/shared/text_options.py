@@ -3,6 +3,7 @@
 import json
 import sys
 
+from keras_gmlp.programs.shared.cli import fail
 from keras_gmlp.utils.errors import printable, shortened
 
 SHOWN = 400  # characters of a text
@@ -34,6 +35,8 @@ def read_texts(options, texts):
             yield text
     for path in options.file:
         yield from _number_lines(options, path, read_lines(path))
+        if options.place is None:
+            fail(options, f"{path}: has no text; expected one text a line.")
 
 
 def _number_lines(options, name, lines):
