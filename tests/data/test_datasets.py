@@ -268,7 +268,7 @@ def test_own_images_in_splits(own):
     assert [len(split) for split in found.splits().values()] == [16, 4, 6]
     named = images, np.array(["cat", "dog"])[labels]
     assert data.from_arrays(named, labels=("dog", "cat")).labels == ("dog", "cat")
-    with pytest.raises(KeyError, match="cat"):
+    with pytest.raises(ValueError, match="cat"):
         data.from_arrays(named, labels=("dog", "mouse"))
 
 
