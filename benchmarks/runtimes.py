@@ -23,14 +23,15 @@ from benchmarks.harness import (
     time_calls,
     timm_gmlp,
 )
-from keras_gmlp.utils.sources import DEFAULT_FORMATS, FORMATS, find_shipped
+from keras_gmlp.utils.formats import FORMATS
+from keras_gmlp.utils.sources import find_shipped
 
 BEGAN = time.perf_counter()
 RUNTIMES = {  # what each reads
     "keras-tensorflow": "keras",
     "keras-jax": "keras",
     "keras-torch": "keras",
-    **{name: name for name in DEFAULT_FORMATS},
+    **{name: name for name, each in FORMATS.items() if each.usual},
     "openvino": "onnx",
     "openvino-bfloat16": "onnx",
     "timm": "timm",

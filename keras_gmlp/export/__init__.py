@@ -1,4 +1,7 @@
-"""Exports of a trained model: TFLite, SavedModel and ONNX, each checked."""
+"""Exports of a trained model: TFLite, SavedModel and ONNX, each checked.
+
+`utils/formats.py` has the table of formats; the files here write them.
+"""
 
 import lazy_loader
 

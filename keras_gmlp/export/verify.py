@@ -28,8 +28,7 @@ def export_run(directory, formats=None, data=None, report=lambda text: None, *, 
     Args:
         directory: Folder of the run, as `training.train` writes it, or the name of an included
             model.
-        formats: Keys of `FORMATS`. Defaults to those of `DEFAULT_FORMATS` whose requirements are
-            met.
+        formats: Keys of `FORMATS`. Defaults to the usual ones whose requirements are met.
         data: The `ImageData` whose test split checks the files and whose training split
             calibrates the integers. Of a text model, a pair: a list of texts, or of pairs of texts,
             and their class indices or `None`. `None` skips the checks and `"tflite_int8"`.
@@ -149,7 +148,7 @@ def check_export(path, images, expected, labels=None):
         name, found = "max_probability_difference", np.exp(found)
         wanted = Confidence(card.get(TEMPERATURE, 1.0)).probabilities(wanted)
     result = {name: float(f"{np.abs(found - wanted).max():.3g}")}
-    if labels is None or labels.ndim == 1:
+    if found.shape[-1] > 1 and (labels is None or labels.ndim == 1):
         result["top1_agreement"] = round(float(np.mean(found.argmax(-1) == wanted.argmax(-1))), 6)
     if labels is not None:
         result |= find_task(model.task).score_logits(logits, labels)

@@ -21,7 +21,7 @@ from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.utils.card import write_card, write_text_card
 from keras_gmlp.utils.environment import is_installed, run_on
 from keras_gmlp.utils.errors import require_one_of
-from keras_gmlp.utils.sources import DEFAULT_FORMATS, FORMATS, TEXT_FORMATS
+from keras_gmlp.utils.formats import FORMATS, TEXT_FORMATS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,7 +115,7 @@ def choose_formats(model, formats, options, report=lambda text: None):
     known = FORMATS if options.task is None else TEXT_FORMATS
     missing = {name: missing_requirement(name, options.calibration) for name in known}
     if formats is None:
-        usual = [name for name in DEFAULT_FORMATS if name in known]
+        usual = [name for name in known if FORMATS[name].usual]
         for name in filter(missing.get, usual):
             report(f"skipping {name}, which requires {missing[name]}")
         formats = [name for name in usual if not missing[name]]

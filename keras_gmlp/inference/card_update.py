@@ -6,7 +6,7 @@ from pathlib import Path
 
 from keras_gmlp.utils.card import CARD, read_card, read_onnx
 from keras_gmlp.utils.files import atomic_write
-from keras_gmlp.utils.sources import FORMATS
+from keras_gmlp.utils.formats import FORMATS
 
 
 def read_cards(directory):

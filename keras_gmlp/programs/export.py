@@ -4,7 +4,7 @@ import functools
 import os
 
 from keras_gmlp.programs.shared import cli
-from keras_gmlp.utils.sources import FORMATS, TEXT_FORMATS
+from keras_gmlp.utils.formats import FORMATS, TEXT_FORMATS
 
 LINES = "\n".join(f"  {name:16} {each.about} ({each.path})" for name, each in FORMATS.items())
 USAGE = f"""\

@@ -61,30 +61,30 @@ def train_run(
         include `accuracy_before`; after a choice the `candidates`. If several processes train,
         they are complete in the first one.
     """
-    run = prepare(settings, dataset)
-    introduce(run)
+    prepared = prepare(settings, dataset)
+    introduce(prepared)
     complete = Run(settings.out).complete and not restart
-    measured = test_weights(run, report, verbose) if run.testable and not complete else {}
-    choice, vectors = choose(run, restart=restart, report=report, verbose=verbose)
+    measured = test_weights(prepared, report, verbose) if prepared.testable and not complete else {}
+    choice, vectors = choose(prepared, restart=restart, report=report, verbose=verbose)
     if choice is not None:
-        changes = {**choice.changes, **run.settings.changes}
-        run = build(run.settings.with_changes(**changes), run.source, run.data)
-    extra = {**run.settings.record(), "preset": run.origin.get("preset")}
-    extra["command"] = run.settings.to_dict()
+        changes = {**choice.changes, **prepared.settings.changes}
+        prepared = build(prepared.settings.with_changes(**changes), prepared.source, prepared.data)
+    extra = {**prepared.settings.record(), "preset": prepared.origin.get("preset")}
+    extra["command"] = prepared.settings.to_dict()
     if choice is not None:
         given = json.loads(json.dumps(settings.changes))  # others leave another choice
         extra |= {"choice": dataclasses.asdict(choice), "given": given}
         measured |= {"candidates": choice.candidates}
     metrics = train(
-        run.model,
-        run.data,
-        run.recipe,
+        prepared.model,
+        prepared.data,
+        prepared.recipe,
         settings.out,
         restart=restart,
         verbose=verbose,
         extra=extra,
         measured=measured,
-        origin=run.origin,
+        origin=prepared.origin,
         vectors=vectors,
         **options,
     )
@@ -93,7 +93,7 @@ def train_run(
         from keras_gmlp.export.verify import export_run
 
         with single_device():
-            metrics["exports"] = export_run(settings.out, ["tflite"], run.data)
+            metrics["exports"] = export_run(settings.out, ["tflite"], prepared.data)
     agree()  # the others wait
     if complete:
         report("this run is complete already; --restart (restart=True) trains it again.")

@@ -9,8 +9,8 @@ from keras_gmlp.data.run_folder import Run
 from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.utils.errors import first_of
 from keras_gmlp.utils.files import atomic_write
+from keras_gmlp.utils.formats import FORMATS
 from keras_gmlp.utils.labels import show_labels
-from keras_gmlp.utils.sources import FORMATS
 from keras_gmlp.utils.tables import make_table
 
 FILE = "README.md"

@@ -13,7 +13,7 @@ from keras_gmlp.training.recipes import differences
 from keras_gmlp.utils.environment import environment
 from keras_gmlp.utils.errors import first_line, printable
 from keras_gmlp.utils.files import atomic_write, remove_leftovers, write_json
-from keras_gmlp.utils.sources import FORMATS
+from keras_gmlp.utils.formats import FORMATS
 from keras_gmlp.utils.tables import write_table
 
 CHECKPOINTS = "[0-9]*.weights.h5"  # excludes the hidden file of an unfinished write

@@ -3,10 +3,10 @@
 import os
 import re
 from pathlib import Path
-from typing import NamedTuple
 
 from keras_gmlp.utils.errors import did_you_mean, first_of
 from keras_gmlp.utils.files import why_missing
+from keras_gmlp.utils.formats import FORMATS
 
 SHIPPED = Path(__file__).resolve().parents[2] / "saved_models"  # in a clone of the repository
 DEFAULT_LANGUAGE_MODEL = "amlp_nano-wiki"  # fills in masks, and finds similar texts
@@ -15,39 +15,6 @@ DEFAULT_BACKBONE = "gmlp_photo_64"  # for a user's own images
 HUB = "hf-hub:"
 WEIGHTS = "model.safetensors"  # published ones in a folder, as in the hub's cache
 SUFFIXES = (".safetensors", ".pth", ".pt", ".npz", ".bin", ".ckpt", ".pth.tar", ".pt.tar")
-
-
-class Format(NamedTuple):
-    """A format of exports."""
-
-    path: str  # of its file or folder in the folder of a run
-    module: str  # of `keras_gmlp.export`, whose function `write_NAME` writes it
-    about: str  # in the help of the program
-    backend: str = "tensorflow"  # of Keras, in that function
-    packages: tuple[str, ...] = ()  # which it requires besides
-    extra: str = "train"  # which installs them
-
-
-FORMATS = {
-    "tflite": Format("model.tflite", "tflite", "8-bit weights: smallest, usually fastest"),
-    "tflite_float16": Format("model_float16.tflite", "tflite", "half the size of float32"),
-    "tflite_float32": Format("model_float32.tflite", "tflite", "32-bit weights and activations"),
-    "tflite_int8": Format("model_int8.tflite", "tflite", "integers, for devices without floats"),
-    "features": Format("model_features.tflite", "tflite", "as tflite, for apps/similar.py too"),
-    "mediapipe": Format("model_mediapipe.tflite", "mediapipe", "for MediaPipe Tasks and ML Kit"),
-    "saved_model": Format("saved_model", "saved_model", "for TensorFlow Serving: pixels and files"),
-    "onnx": Format(
-        "model.onnx",
-        "onnx",
-        "for ONNX Runtime, any batch size",
-        backend="torch",
-        packages=("onnx", "onnxscript", "onnxruntime"),
-        extra="onnx",
-    ),
-}
-# "features" and "mediapipe" compute what "tflite" computes, and serve special purposes.
-DEFAULT_FORMATS = tuple(name for name in FORMATS if name not in ("features", "mediapipe"))
-TEXT_FORMATS = ("tflite", "tflite_float16", "tflite_float32", "features")
 
 # The kinds of models. A folder of a run holds one file of each but the last.
 FILES = {

@@ -18,7 +18,7 @@ from keras_gmlp.inference.text import from_keras
 from keras_gmlp.tasks.masked_lm import MASKS
 from keras_gmlp.tasks.text_classification import TextClassification
 from keras_gmlp.utils.card import read_card, read_tokenizer, write_text_card
-from keras_gmlp.utils.sources import FORMATS, TEXT_FORMATS
+from keras_gmlp.utils.formats import FORMATS, TEXT_FORMATS
 from keras_gmlp.weights.loading import load
 
 # Largest logit difference; the logits' own spread is about 10.

@@ -14,8 +14,8 @@ from keras_gmlp.data.images.image_data import ImageData
 from keras_gmlp.data.images.resizing import choose_shape
 from keras_gmlp.data.images.samples import (
     Samples,
-    check_labels,
-    read_rows,
+    check_indices,
+    read_images,
     read_windows,
     resize_images,
 )
@@ -117,7 +117,7 @@ def _open_arrays(folder, name):
     remedy, place = "pack the set again", folder / f"{name}_labels.npy"
     images = files.load_array(folder / f"{name}_images.npy", remedy, mmap_mode="r")
     with naming_errors(place):
-        return images, check_labels(images, files.load_array(place, remedy))
+        return images, check_indices(images, files.load_array(place, remedy))
 
 
 def from_pack(arrays, labels, shape, fit="crop"):
@@ -143,7 +143,7 @@ def from_pack(arrays, labels, shape, fit="crop"):
     def read(places):
         request(places)
         if arrays[0].shape[1:] == shape:
-            return read_rows(stored, shape, places)
+            return read_images(stored, shape, places)
         return resize_images(map(stored, places), shape, fit)
 
     def cut(places, windows):

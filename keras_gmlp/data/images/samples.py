@@ -148,7 +148,7 @@ class Samples:
 
 def from_arrays(images, labels):
     """Returns the `Samples` of uint8 images and class indices in memory."""
-    images, labels = np.asarray(images), check_labels(images, labels)
+    images, labels = np.asarray(images), check_indices(images, labels)
 
     def read(places):
         first, end = (places[0], places[-1] + 1) if len(places) else (0, 0)
@@ -159,7 +159,7 @@ def from_arrays(images, labels):
     return Samples(labels, images.shape[1:], read, in_memory=True)
 
 
-def check_labels(images, labels):
+def check_indices(images, labels):
     """Returns class indices of images as int64, after a check of both."""
     images, labels = np.asanyarray(images), np.asarray(labels)
     if images.dtype != np.uint8 or images.ndim != 4 or labels.shape != images.shape[:1]:
@@ -184,11 +184,11 @@ def from_files(files, shape, **preparation):
 
     def cut(places, windows):
         own = [functools.partial(windows, row) for row in range(len(places))]
-        return read_rows(read_file, shape, places, own)
+        return read_images(read_file, shape, places, own)
 
     # With the fit crop windows are parts of the whole file, and otherwise of the scaled image.
     cut = cut if preparation.get("fit", "crop") == "crop" else None
-    read = functools.partial(read_rows, read_file, shape)
+    read = functools.partial(read_images, read_file, shape)
     return Samples(labels, shape, read, paths.__getitem__, cut=cut)
 
 
@@ -235,7 +235,7 @@ def from_dataset(dataset):
     return samples
 
 
-def read_rows(read, shape, *items):
+def read_images(read, shape, *items):
     """Returns the images that a function reads from each of some items, on all cores."""
     items = list(zip(*items, strict=True))
     images = np.empty((len(items), *shape), "uint8")
@@ -251,7 +251,7 @@ def read_rows(read, shape, *items):
 
 def resize_images(images, shape, fit="crop"):
     """Scales uint8 images to a shape, as `read_image` fits those of another aspect ratio."""
-    return read_rows(lambda image: read_image(image, shape, fit=fit), shape, images)
+    return read_images(lambda image: read_image(image, shape, fit=fit), shape, images)
 
 
 def read_windows(images, windows, shape):

@@ -106,10 +106,11 @@ def show_run(metrics):
         print("It predicts only one class. Try another --seed or --learning-rate.")
     print(f"model   {directory}/model.keras")
     if export := metrics.get("exports", {}).get("tflite"):
-        score = next(name for name in SCORES if name in export)
+        shown = [
+            f"{n.replace('_', ' ')} {format_score(n, export[n])}" for n in names if n in export
+        ]
         print(
-            f"export  {directory}/model.tflite, {score.replace('_', ' ')} "
-            f"{format_score(score, export[score])}, {export['megabytes']} MB, "
+            f"export  {directory}/model.tflite, {', '.join(shown)}, {export['megabytes']} MB, "
             f"{export['latency_ms']} ms per image on one thread"
         )
     if metrics["epochs"]:
