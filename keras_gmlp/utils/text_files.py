@@ -1,7 +1,5 @@
 """Text files in UTF-8, also compressed ones, line by line."""
 
-import glob
-import lzma
 import os
 from pathlib import Path
 
@@ -12,6 +10,8 @@ LONGEST = 2**24  # bytes of a line
 
 def find_files(files):
     """Returns the paths of text files, given paths, folders or patterns such as `"wiki/*.txt"`."""
+    import glob
+
     paths = []
     for name in [files] if isinstance(files, (str, os.PathLike)) else files:
         path = Path(name)
@@ -30,6 +30,8 @@ def read_text(path):
 
 def read_lines(path, progress=None, keep_ends=False):
     """Yields the lines of a text file; `progress` gets the number of bytes that are read."""
+    import lzma  # here, and glob above: classify.py starts faster without them
+
     is_packed = Path(path).suffix.lower() == ".xz"
     with open(path, "rb") as stored:
         file = lzma.LZMAFile(stored) if is_packed else stored  # noqa: SIM115 (not its own)
