@@ -60,7 +60,7 @@ def exported(tmp_path_factory):
     model.fit(np.zeros((2, 16, 16, 3), "uint8"), np.zeros(2, "int32"), verbose=0)
     directory = tmp_path_factory.mktemp("gmlp")
     # What PyTorch hands over to TensorFlow is the model's file, whatever the format.
-    formats = ["tflite_int8", "saved_model", "onnx"] if ON_TORCH else None
+    formats = ["saved_model", "onnx"] if ON_TORCH else None
     return model, export(model, directory, formats, list("abcde"), calibration=PIXELS)
 
 

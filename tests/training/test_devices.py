@@ -31,7 +31,7 @@ on_jax = pytest.mark.skipif(keras.backend.backend() != "jax", reason="requires J
 # 72 training images, three batches, and 21 test images, which four devices cannot divide.
 TRAIN = ["--backend", "jax", "--model", "amlp_n4_32", "--weights", "none", "--no-export"]
 TRAIN += ["--epochs", "3", "--batch-size", "24", "--image-size", "8", "--precision", "float32"]
-for setting in ("dim=16", "depth=1", "hidden_dim=32", "attention_size=8"):
+for setting in ("dim=16", "depth=2", "hidden_dim=32", "attention_size=8"):
     TRAIN += ["--set-model", setting]
 for setting in ("mixup=0.3", "cutmix=0.3", "stochastic_depth=0.2", "ema=0.2"):
     TRAIN += ["--set", setting]
