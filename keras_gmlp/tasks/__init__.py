@@ -1,4 +1,4 @@
-"""Tasks: what a model is trained for, and what a saved model takes and predicts."""
+"""Tasks: what a model is trained for, and what it predicts; `task.py` says what one writes."""
 
 import lazy_loader
 
