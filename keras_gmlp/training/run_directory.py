@@ -26,8 +26,8 @@ def has_progress(directory):
     return run.complete or begun or "choice" in run.recipe
 
 
-# Files of a run and its exports, in the order in which a restart deletes them; the model card,
-# README.md, may hold notes of the user's and is written anew at the end.
+# Files of a run and its exports, in the order in which a restart deletes them. The model card,
+# README.md, is not among them: it may hold the user's notes, which the end of the run keeps.
 WRITTEN = (
     *("metrics.json", "model.keras", *(written.path for written in FORMATS.values())),
     *(SAMPLES, "labels.txt", "tokenizer.json", "curves.png", "history.csv", "recipe.json"),
