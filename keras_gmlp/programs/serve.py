@@ -12,10 +12,9 @@ from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
 from keras_gmlp.programs.shared.cli import Program
-from keras_gmlp.programs.shared.messages import ROOT
 from keras_gmlp.utils.sources import DEFAULT_BACKBONE, SHIPPED, find_shipped, suggest_shipped
 
-PAGE = ROOT / "apps" / "web"
+PAGE = Path(__file__).resolve().parents[2] / "apps" / "web"
 LITERT = PAGE / "node_modules" / "@litertjs"
 TYPES = {  # of the files that are served
     ".html": "text/html; charset=utf-8",
@@ -84,7 +83,9 @@ def list_models(directory):
     for path in sorted([*directory.glob("[!.]*.tflite"), *directory.glob("*/[!.]*.tflite")]):
         name = path.relative_to(directory).with_suffix("").as_posix()
         if not re.search(r"_(mediapipe|batch\d+)$", name):
-            models[re.sub("/model(_features)?$", "", name)] = path  # of both, that with features
+            short = re.sub("/model(_features)?$", "", name)
+            # Of both in a folder that with features, unless a file next to it has its name.
+            models[name if (directory / f"{short}.tflite").exists() else short] = path
     return models
 
 

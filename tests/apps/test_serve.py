@@ -121,10 +121,13 @@ def test_models_change_while_it_runs(tmp_path):
         (tmp_path / "single.tflite").write_bytes(damaged)
         (tmp_path / ".123.single.tflite").write_bytes(b"half")  # being written
         first.with_name("model_float32.tflite").write_bytes(b"three")
+        (tmp_path / "c.tflite").write_bytes(b"four")
+        (tmp_path / "c").mkdir()
+        (tmp_path / "c" / "model.tflite").write_bytes(b"five")
         listed = list_models(port)
         bodies = {name: get(port, model["url"])[2] for name, model in listed.items()}
         found = {"a run ü": b"one", "a run ü/model_float32": b"three", "b": b"one"}
-        assert bodies == {**found, "single": damaged}
+        assert bodies == {**found, "single": damaged, "c": b"four", "c/model": b"five"}
         assert listed["single"]["card"] == {}
         first.unlink()
         assert get(port, listed["a run ü"]["url"])[0] == 404

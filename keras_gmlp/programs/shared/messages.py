@@ -2,11 +2,9 @@
 
 import re
 import sys
-from pathlib import Path
 
 from keras_gmlp.utils.errors import printable, shortened
 
-ROOT = Path(__file__).resolve().parents[3]
 COMMAND = "keras-gmlp"  # comes with a wheel, where apps/ is missing
 
 
