@@ -92,16 +92,14 @@ def list_runs(options):
 def compare(options):
     """Trains and reports."""
     cli.import_tensorflow()
-    from keras_gmlp.comparison.plan import Plan
-
     plan = options.plan
     if not options.file and "precision" not in plan.runs[0].settings.changes:  # one for all
         from keras_gmlp.training.precision import choose_in_child
 
         known = next((run for run in plan.runs if run.begun), plan.runs[0])
         precision = choose_in_child(known.directory, plan.backend)
-        runs = [run.settings.with_changes(precision=precision) for run in plan.runs]
-        plan = Plan(runs, options.jobs, options.backend)
+        for run in plan.runs:
+            run.settings = run.settings.with_changes(precision=precision)
     plan.check_recorded(options.backend if options.no_train else plan.backend)
     try:
         if not options.no_train:
