@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from keras_gmlp.programs.shared import cli
-from keras_gmlp.programs.shared.text_options import COLUMNS, format_score
+from keras_gmlp.programs.shared.text_options import COLUMNS
 from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.utils.errors import first_of, printable
 from keras_gmlp.utils.files import require_output
@@ -133,7 +133,7 @@ def show(report):
             print(f"{spell(key):23}{first_of([*map(printable, names)], 10)} ({note})")
     for key in first:
         if key not in HIDDEN:
-            print(f"{spell(key):23}{format_score(key, first[key]):>8}")
+            print(f"{spell(key):23}{cli.format_score(key, first[key]):>8}")
     if first.get("cut"):
         print(f"{'cut':23}{first['cut']:>8,} (longer than the model takes)")
     if classes := first.get("classes"):
@@ -151,7 +151,9 @@ def show_table(keys, rows):
     """Prints entries of rows in columns; the first one is a name."""
     shown = [[*map(spell, keys)]]
     for row in rows:
-        shown.append([printable(row[keys[0]]), *(format_score(k, row.get(k)) for k in keys[1:])])
+        shown.append(
+            [printable(row[keys[0]]), *(cli.format_score(k, row.get(k)) for k in keys[1:])]
+        )
     first, *widths = (max(map(len, column)) for column in zip(*shown, strict=True))
     print()
     for name, *texts in shown:

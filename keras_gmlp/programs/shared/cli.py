@@ -15,6 +15,13 @@ from keras_gmlp.utils.sources import DEFAULT_BACKBONE, FEATURES_FIRST, HUB, KIND
 
 FOR_THE_USER = (ValueError, TypeError, RuntimeError, OSError, ImportError, MemoryError)
 
+# Scores that are printed in percent.
+SHARES = {
+    *("accuracy", "top5_accuracy", "balanced_accuracy", "calibration_error", "rejected"),
+    *("mean_average_precision", "mean_f1", "exact_match", "agreement", "average_precision"),
+    *("threshold", "precision", "recall", "f1"),
+}
+
 
 class Program:
     """A program, which is called with its arguments and returns its exit code."""
@@ -165,3 +172,12 @@ def print_bars(names, shares):
     for name, share in zip(names, shares, strict=True):
         bar = "█" * round(30 * share)
         print(f"  {name:{width}} {100 * share:5.1f} % {bar}".rstrip())
+
+
+def format_score(name, value):
+    """Returns a score as text; no text for `None`."""
+    if value is None:
+        return ""
+    if name in SHARES:
+        return f"{100 * value:.2f} %"
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"

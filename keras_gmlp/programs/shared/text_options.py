@@ -1,4 +1,4 @@
-"""How programs read texts, and print texts, probabilities and scores."""
+"""How programs read and print texts."""
 
 import json
 import sys
@@ -7,13 +7,6 @@ from keras_gmlp.programs.shared.cli import fail
 from keras_gmlp.utils.errors import printable, shortened
 
 SHOWN = 400  # characters of a text
-
-# Scores that are printed in percent.
-SHARES = {
-    *("accuracy", "top5_accuracy", "balanced_accuracy", "calibration_error", "rejected"),
-    *("mean_average_precision", "mean_f1", "exact_match", "agreement", "average_precision"),
-    *("threshold", "precision", "recall", "f1"),
-}
 
 COLUMNS = """\
 --column NAME*  column of the texts; give two for pairs; default: text
@@ -56,12 +49,3 @@ def print_json(**entries):
 def print_text(*texts):
     """Prints texts on one line, cut; those of strangers may be long or hold escape sequences."""
     print(" | ".join(printable(shortened(text, SHOWN)) for text in texts if text is not None))
-
-
-def format_score(name, value):
-    """Returns a score as text; no text for `None`."""
-    if value is None:
-        return ""
-    if name in SHARES:
-        return f"{100 * value:.2f} %"
-    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"

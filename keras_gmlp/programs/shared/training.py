@@ -1,7 +1,6 @@
 """What a training prints: what is trained on what, what speaks against the data, the results."""
 
 from keras_gmlp.programs.shared import cli
-from keras_gmlp.programs.shared.text_options import format_score
 from keras_gmlp.utils.errors import printable, shortened, warn
 from keras_gmlp.utils.sources import DEFAULT_BACKBONE
 
@@ -93,7 +92,7 @@ def show_run(metrics):
     own = [name.removeprefix("test_") for name in metrics if name.startswith("test_")]
     names = [name for name in SCORES if name in own] or own  # those of a user's task
     scores = [
-        f"{split} {name.replace('_', ' ')} {format_score(name, metrics[f'{split}_{name}'])}"
+        f"{split} {name.replace('_', ' ')} {cli.format_score(name, metrics[f'{split}_{name}'])}"
         for split in ("test", "validation")
         for name in names
         if f"{split}_{name}" in metrics
@@ -107,7 +106,7 @@ def show_run(metrics):
     print(f"model   {directory}/model.keras")
     if export := metrics.get("exports", {}).get("tflite"):
         shown = [
-            f"{n.replace('_', ' ')} {format_score(n, export[n])}" for n in names if n in export
+            f"{n.replace('_', ' ')} {cli.format_score(n, export[n])}" for n in names if n in export
         ]
         print(
             f"export  {directory}/model.tflite, {', '.join(shown)}, {export['megabytes']} MB, "
