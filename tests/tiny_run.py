@@ -8,7 +8,7 @@ import pytest
 
 import keras_gmlp
 from keras_gmlp.data import Augmentation, ImageData
-from keras_gmlp.data.images.samples import from_arrays
+from keras_gmlp.data.images.samples import from_pixels
 from keras_gmlp.tasks.image_classification import ImageClassification
 from keras_gmlp.training.checkpoints import RunCheckpoint
 from keras_gmlp.training.recipes import Recipe
@@ -35,7 +35,7 @@ def make_data():
     labels = np.arange(32) % 2
     images = rng.integers(0, 60, (32, 8, 8, 3)) + 190 * labels[:, None, None, None]
     images = images.astype("uint8")
-    train, test = from_arrays(images[:24], labels[:24]), from_arrays(images[24:], labels[24:])
+    train, test = from_pixels(images[:24], labels[:24]), from_pixels(images[24:], labels[24:])
     return ImageData("shades", ("dark", "bright"), (8, 8, 3), train, test)
 
 

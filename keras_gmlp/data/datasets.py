@@ -10,7 +10,7 @@ from keras_gmlp.data.images.folder import load_folder
 from keras_gmlp.data.images.image_data import ImageData
 from keras_gmlp.data.images.packed import is_packed, load_packed
 from keras_gmlp.data.images.resizing import choose_shape
-from keras_gmlp.data.images.samples import from_arrays, resize_images
+from keras_gmlp.data.images.samples import from_pixels, resize_images
 from keras_gmlp.data.images.table import is_table
 from keras_gmlp.data.tfds import load_images
 from keras_gmlp.utils.errors import printable, require_one_of
@@ -110,7 +110,7 @@ def _digits(wanted, fit):
     images = images if shape == images.shape[1:] else resize_images(images, shape, fit)
     order = np.random.default_rng(0).permutation(len(digits.target))
     parts = (order[360:], order[:360])
-    train, test = (from_arrays(images[part], digits.target[part]) for part in parts)
+    train, test = (from_pixels(images[part], digits.target[part]) for part in parts)
     labels = tuple(map(str, range(10)))
     return ImageData("digits", labels, shape, train, test, mirror=False, fit=fit)
 

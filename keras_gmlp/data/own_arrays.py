@@ -114,4 +114,4 @@ def _index(images, labels, names):
         if unknown := set(labels.tolist()) - set(places):
             raise ValueError(f"class {min(unknown)!r} is not among the labels.")
         labels = np.array([places[label] for label in labels.tolist()], "int64")
-    return samples.from_arrays(images, labels)
+    return samples.from_pixels(images, labels)

@@ -9,7 +9,7 @@ from refused import refused
 
 from keras_gmlp import data
 from keras_gmlp.data import ImageData, hold_out
-from keras_gmlp.data.images.samples import from_arrays
+from keras_gmlp.data.images.samples import from_pixels
 from keras_gmlp.evaluation.labelled import LabelledImages
 
 
@@ -34,7 +34,7 @@ def photos(tmp_path):
 def numbered(labels):
     """Images whose pixels are their number."""
     images = np.arange(len(labels), dtype="uint8")[:, None, None, None] * np.ones((1, 2, 2, 1))
-    return from_arrays(images.astype("uint8"), labels)
+    return from_pixels(images.astype("uint8"), labels)
 
 
 def test_each_class_gives_its_share_and_every_image_stays_once():

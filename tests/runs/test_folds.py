@@ -12,14 +12,14 @@ from PIL import Image
 
 from keras_gmlp import data
 from keras_gmlp.data import ImageData, Samples
-from keras_gmlp.data.images.samples import from_arrays
+from keras_gmlp.data.images.samples import from_pixels
 from keras_gmlp.data.validation import make_folds
 
 
 def numbered(labels):
     """Images whose pixels are their number."""
     images = np.arange(len(labels), dtype="uint8")[:, None, None, None] * np.ones((1, 2, 2, 1))
-    return from_arrays(images.astype("uint8"), labels)
+    return from_pixels(images.astype("uint8"), labels)
 
 
 def test_each_image_is_tested_once_and_each_class_in_every_fold():

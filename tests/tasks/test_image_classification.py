@@ -9,7 +9,7 @@ import keras_gmlp
 from keras_gmlp.data.batches.augmentation import Augmentation
 from keras_gmlp.data.batches.order import Position
 from keras_gmlp.data.images.image_data import ImageData
-from keras_gmlp.data.images.samples import from_arrays
+from keras_gmlp.data.images.samples import from_pixels
 from keras_gmlp.tasks import image_classification
 from keras_gmlp.tasks.image_classification import ImageClassification
 
@@ -62,7 +62,7 @@ def test_evaluation_counts_by_hand(data):
 
 @pytest.mark.once
 def test_balance_weighs_the_classes():
-    split = from_arrays(np.zeros((256, 4, 4, 1), "uint8"), np.repeat([0, 1], [240, 16]))
+    split = from_pixels(np.zeros((256, 4, 4, 1), "uint8"), np.repeat([0, 1], [240, 16]))
     data = ImageData("long tail", ("common", "rare"), (4, 4, 1), split, split)
 
     def weigh(balance, data=data):

@@ -137,7 +137,7 @@ def test_run_learns_and_records(run):
 @pytest.mark.once
 def test_label_without_training_images_is_refused():
     sets = ((0, 2), (0,), (1, 2), (1,))
-    split = samples.from_arrays(np.zeros((4, 4, 4, 3), "uint8"), np.arange(4))
+    split = samples.from_pixels(np.zeros((4, 4, 4, 3), "uint8"), np.arange(4))
     opened = data.ImageData("few", ("a", "b", "c"), (4, 4, 3), split, split, label_sets=sets)
     with pytest.raises(ValueError, match="label c"):
         data.hold_out(opened, 0.5)

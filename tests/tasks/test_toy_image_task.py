@@ -11,7 +11,7 @@ import pytest
 
 import keras_gmlp
 from keras_gmlp.data import Augmentation, ImageData
-from keras_gmlp.data.images.samples import from_arrays
+from keras_gmlp.data.images.samples import from_pixels
 from keras_gmlp.export.verify import export_run
 from keras_gmlp.tasks.image_classification import ImageClassification
 from keras_gmlp.training.recipes import Recipe
@@ -60,7 +60,7 @@ def make_data():
     labels = np.arange(80) % 4
     images = random.integers(0, 20, (80, 8, 8, 1)) + 70 * labels[:, None, None, None]
     splits = [
-        from_arrays(images[s].astype("uint8"), labels[s]) for s in np.split(np.arange(80), [64])
+        from_pixels(images[s].astype("uint8"), labels[s]) for s in np.split(np.arange(80), [64])
     ]
     return ImageData("shades", ("black", "dark", "light", "white"), (8, 8, 1), *splits)
 

@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import keras_gmlp
-from keras_gmlp.data.images.samples import from_arrays
+from keras_gmlp.data.images.samples import from_pixels
 from keras_gmlp.tasks.linear_head import (
     choose_views,
     cut_view,
@@ -29,7 +29,7 @@ def make_split(classes, images=70):
     rng = np.random.default_rng(1)
     labels = np.arange(images) % classes
     pixels = rng.integers(0, 150, (images, 8, 8, 3)) + 40 * labels[:, None, None, None]
-    return from_arrays(pixels.clip(0, 255).astype("uint8"), labels)
+    return from_pixels(pixels.clip(0, 255).astype("uint8"), labels)
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,6 @@ from keras_gmlp.utils.errors import first_line, printable, require_one_of
 
 # Pillow's modules. Others may run programs (EPS).
 PLUGINS = ("Png", "Jpeg", "WebP", "Avif", "Gif", "Bmp", "Tiff", "Ppm")
-FORMATS = tuple(name.upper() for name in PLUGINS)
 INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "lanczos")
 MAX_PIXELS = 100_000_000  # up to 0.9 GB of memory, as WebP 1.7; more are refused
 TOGETHER = 2**20  # pixels that are converted at a time
@@ -153,7 +152,7 @@ def open_image(file, path):
 
         file.seek(0)
         return HeifImageFile(file, os.fspath(path))
-    raise RefusedError(f"not an image, or not in a format that is read ({', '.join(FORMATS)}).")
+    raise RefusedError(f"not an image, or not in a format that is read ({', '.join(PLUGINS)}).")
 
 
 def _reduce(image, side):

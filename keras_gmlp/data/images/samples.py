@@ -107,7 +107,7 @@ class Samples:
             for found in self.stream():
                 images[done : done + len(found)] = found
                 done += len(found)
-            self._kept = from_arrays(images, self.labels)
+            self._kept = from_pixels(images, self.labels)
         return self._kept
 
     def arrays(self):
@@ -146,7 +146,7 @@ class Samples:
                 progress.show(done)
 
 
-def from_arrays(images, labels):
+def from_pixels(images, labels):
     """Returns the `Samples` of uint8 images and class indices in memory."""
     images, labels = np.asarray(images), check_indices(images, labels)
 

@@ -13,7 +13,7 @@ from keras_gmlp.data.batches.host import training_batches
 from keras_gmlp.data.batches.namespaces import jax_namespace, tensorflow_namespace
 from keras_gmlp.data.batches.rand_augment import OPERATIONS, apply_operations
 from keras_gmlp.data.images.image_data import ImageData
-from keras_gmlp.data.images.samples import from_arrays
+from keras_gmlp.data.images.samples import from_pixels
 from keras_gmlp.tasks.image_classification import ImageClassification
 
 jax = pytest.importorskip("jax")
@@ -78,7 +78,7 @@ def test_each_batch_draws_how_it_mixes():
 
 def test_host_and_device_make_the_same_batches():
     images, labels = noise(24), np.arange(24) % 3
-    split = from_arrays(images, labels)
+    split = from_pixels(images, labels)
     data = ImageData("noise", tuple("abc"), (8, 8, 3), split, split)
     augmentation = Augmentation(
         alternating_flip=True, rand_augment=0.5, cutout=0.3, erasing=0.5, mixup=0.5, cutmix=0.5

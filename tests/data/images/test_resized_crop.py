@@ -9,7 +9,7 @@ from PIL import Image
 
 from keras_gmlp.data.batches.host import make_windows
 from keras_gmlp.data.images.resized_crop import DRAWS, crop_and_resize, draw_windows
-from keras_gmlp.data.images.samples import from_arrays, from_files
+from keras_gmlp.data.images.samples import from_files, from_pixels
 
 SCALE = (0.08, 1.0)
 
@@ -64,7 +64,7 @@ def test_all_samples_read_windows(tmp_path, images, kind):
     for path, data in zip(paths, content, strict=True):
         path.write_bytes(data)
     samples = {
-        "arrays": lambda: from_arrays(images, labels),
+        "arrays": lambda: from_pixels(images, labels),
         "grey": lambda: from_files(list(zip(paths, labels, strict=True)), (24, 20, 1)),
     }.get(kind, lambda: from_files(list(zip(paths, labels, strict=True)), shape))()
     draws = np.random.default_rng(3).uniform(size=(6, DRAWS)).astype("float32")
@@ -84,6 +84,6 @@ def test_device_crops_as_the_pipeline(images):
     draws = np.random.default_rng(4).uniform(size=(6, DRAWS)).astype("float32")
     crop = jax.jit(jax.vmap(lambda image, row: crop_and_resize(image, row, SCALE)))
     found = crop(images, draws)
-    samples = from_arrays(images, np.arange(6))
+    samples = from_pixels(images, np.arange(6))
     expected = samples.read(slice(None), make_windows(draws, SCALE))
     np.testing.assert_allclose(found, expected, atol=1)

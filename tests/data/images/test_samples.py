@@ -13,7 +13,7 @@ from keras_gmlp import data
 from keras_gmlp.data.batches.host import evaluation_batches, training_batches
 from keras_gmlp.data.images import samples
 from keras_gmlp.data.images.image_data import ImageData
-from keras_gmlp.data.images.samples import Samples, from_arrays, from_dataset, from_files
+from keras_gmlp.data.images.samples import Samples, from_dataset, from_files, from_pixels
 from keras_gmlp.utils.errors import one_line_errors
 
 COUNT = 137  # parts of 64 are read together
@@ -41,11 +41,11 @@ def split(request, arrays, files):
     if request.param == "dataset":
         return from_dataset(tf.data.Dataset.from_tensor_slices(arrays))
     if request.param == "arrays":
-        return from_arrays(*arrays)
+        return from_pixels(*arrays)
     images, labels = (np.stack([part[::-1], part], axis=1) for part in arrays)
     whole = images.reshape(-1, 5, 4, 3), labels.ravel()
     if request.param == "some arrays":
-        whole = from_arrays(*whole)
+        whole = from_pixels(*whole)
     else:
         whole = from_dataset(tf.data.Dataset.from_tensor_slices(whole))
     return whole.take(np.arange(1, 2 * COUNT, 2))  # every other one of twice as many
@@ -75,7 +75,7 @@ def test_arrays_and_batches_hold_the_samples(split, arrays):
 
 
 def test_every_kind_streams_the_batches_of_arrays_in_memory(split, monkeypatch):
-    expected = read_batches(from_arrays(*split.arrays()))
+    expected = read_batches(from_pixels(*split.arrays()))
     monkeypatch.setattr(samples, "MEMORY_LIMIT", 0)
     split = split.take(slice(None))  # which keeps nothing yet
     if split.in_order:
@@ -88,7 +88,7 @@ def test_every_kind_streams_the_batches_of_arrays_in_memory(split, monkeypatch):
 
 
 def test_pixels_leave_the_memory_with_their_batches(arrays):
-    split = from_arrays(*arrays)
+    split = from_pixels(*arrays)
     batches, held = training_batches(planted(split), 8), weakref.ref(split)
     next(iter(batches))
     del split, batches
