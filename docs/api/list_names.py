@@ -1,8 +1,8 @@
-"""Writes the pages of the API reference from the export lists of the package, for MkDocs.
+"""Writes the pages of the API reference from the stubs of the package, for MkDocs.
 
 A line `::: all of keras_gmlp.data` in a page becomes one entry for each name that
-`keras_gmlp.data` exports and no earlier door does. The lists are read from the sources, since
-the names load on first use and some load Keras.
+`keras_gmlp.data` exports and no earlier door does. The names are read from the stubs, since they
+load on first use and some load Keras.
 """
 
 import ast
@@ -41,17 +41,12 @@ def list_entries():
 
 
 def list_names(door):
-    """Returns where each name that a module exports is defined, a dict in alphabetical order."""
-    tree, places = ast.parse(find_source(door).read_text()), {}
-    base = door if find_source(door).stem == "__init__" else door.rpartition(".")[0]
-    lazy = [node for node in ast.walk(tree) if isinstance(node, ast.Dict) and _is_table(node)]
-    for table in map(ast.literal_eval, lazy):
-        for source, names in table.items():
-            places |= {name: _follow(f"{base}.{source}", name) for name in names}
-    if not lazy and "__all__" in find_source(door).read_text():
-        for node in tree.body:
-            if isinstance(node, ast.ImportFrom):
-                places |= {alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+    """Returns where each name in the stub of a module is defined, a dict in alphabetical order."""
+    stub, places = find_source(door).with_suffix(".pyi"), {}
+    base = door if stub.stem == "__init__" else door.rpartition(".")[0]
+    for line in stub.read_text().splitlines() if stub.exists() else ():
+        if found := re.match(r"from (\.\w\S*) import (\w+)", line):
+            places[found[2]] = _follow(base + found[1], found[2])
     return dict(sorted(places.items(), key=lambda place: place[0].casefold()))
 
 
@@ -59,11 +54,6 @@ def find_source(module):
     """Returns the file of a module."""
     path = ROOT.joinpath(*module.split("."))
     return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-
-
-def _is_table(node):
-    """Returns whether a dict has lists of names by module, as `lazy_loader.attach` takes it."""
-    return bool(node.values) and all(isinstance(value, ast.List) for value in node.values)
 
 
 def _follow(module, name):

@@ -1,12 +1,5 @@
 """How good a model of any format is on labelled images and texts."""
 
-import lazy_loader
+from keras_gmlp.utils.lazy_names import attach_names
 
-# Names load on first use (SPEC 1): a device with only the LiteRT runtime imports no Keras.
-__getattr__, __dir__, __all__ = lazy_loader.attach(
-    __name__,
-    submod_attrs={
-        "calibration": ["calibrate_run"],
-        "scoring": ["evaluate"],
-    },
-)
+__getattr__, __dir__, __all__ = attach_names(__spec__)

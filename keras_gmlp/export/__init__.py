@@ -3,13 +3,6 @@
 `utils/formats.py` has the table of formats; the files here write them.
 """
 
-import lazy_loader
+from keras_gmlp.utils.lazy_names import attach_names
 
-# Names load on first use (SPEC 1): a device with only the LiteRT runtime imports no Keras.
-__getattr__, __dir__, __all__ = lazy_loader.attach(
-    __name__,
-    submod_attrs={
-        "writing": ["FORMATS", "export"],
-        "verify": ["export_run"],
-    },
-)
+__getattr__, __dir__, __all__ = attach_names(__spec__)

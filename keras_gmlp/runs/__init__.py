@@ -1,13 +1,5 @@
 """Runs: from a preset, weights, a recipe and data to a trained, exported model."""
 
-import lazy_loader
+from keras_gmlp.utils.lazy_names import attach_names
 
-# Names load on first use (SPEC 1).
-__getattr__, __dir__, __all__ = lazy_loader.attach(
-    __name__,
-    submod_attrs={
-        "folds": ["fold_settings"],
-        "settings": ["RunSettings"],
-        "run": ["read_run", "train_run"],
-    },
-)
+__getattr__, __dir__, __all__ = attach_names(__spec__)

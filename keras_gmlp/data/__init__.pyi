@@ -1,0 +1,9 @@
+from .batches.augmentation import Augmentation as Augmentation
+from .batches.host import evaluation_batches as evaluation_batches
+from .batches.host import training_batches as training_batches
+from .datasets import load as load
+from .images.image_data import ImageData as ImageData
+from .images.packed import pack as pack
+from .images.samples import Samples as Samples
+from .own_arrays import from_arrays as from_arrays
+from .validation import hold_out as hold_out

@@ -1,0 +1,1 @@
+from .precision import in_float32 as in_float32

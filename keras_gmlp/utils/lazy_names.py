@@ -1,0 +1,20 @@
+"""Names that load on first use: those that the stub of a module (`.pyi`) imports."""
+
+import importlib
+
+
+def attach_names(spec):
+    """Returns `__getattr__`, `__dir__` and `__all__` of a module for the names in its stub."""
+    with open(f"{spec.origin}i", encoding="utf-8") as stub:
+        lines = [line.split() for line in stub]  # from .module import name as name
+    places = {words[-1]: words[1] for words in lines if words[:1] == ["from"]}
+    names = sorted(places)
+
+    def load(name):
+        if name not in places:
+            raise AttributeError(f"module {spec.name!r} has no attribute {name!r}")
+        if places[name] == ".":
+            return importlib.import_module(f".{name}", spec.parent)
+        return getattr(importlib.import_module(places[name], spec.parent), name)
+
+    return load, lambda: names, names

@@ -1,0 +1,1 @@
+from .resampling import transfer as transfer
