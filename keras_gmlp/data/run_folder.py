@@ -10,14 +10,16 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from keras_gmlp.data.datasets import find_path, holds_files, same_data
 from keras_gmlp.data.images.folder import list_splits
 from keras_gmlp.data.images.packed import is_packed, load_packed
-from keras_gmlp.data.images.table import SEVERAL
 from keras_gmlp.data.text.labelled_texts import TextSource, name_columns
 from keras_gmlp.data.validation import PARTS, load_divided
 from keras_gmlp.utils.errors import printable, warn
 from keras_gmlp.utils.files import hash_file, read_json
+from keras_gmlp.utils.labels import SEVERAL
 from keras_gmlp.utils.progress import map_in_threads
 from keras_gmlp.utils.sources import find_shipped
 from keras_gmlp.utils.tables import as_plain_cell
@@ -193,12 +195,13 @@ def record_samples(data):
     if not known or sum(map(len, listed.values())) > MOST:
         return []
     sets = getattr(data, "label_sets", None) or [(index,) for index in range(len(data.labels))]
-    labels = [as_plain_cell(SEVERAL.join(data.labels[i] for i in members)) for members in sets]
     rows = []
     for name, samples in listed.items():
-        indices = splits[name].labels if len(samples) else ()
-        for index, described in zip(indices, _describe(samples, path), strict=True):
-            rows.append(Sample(name, labels[index], *described))
+        found = splits[name].labels if len(samples) else ()
+        for label, described in zip(found, _describe(samples, path), strict=True):
+            members = np.flatnonzero(label) if np.ndim(label) else sets[label]
+            names = SEVERAL.join(data.labels[i] for i in members)
+            rows.append(Sample(name, as_plain_cell(names), *described))
     return rows
 
 

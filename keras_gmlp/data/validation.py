@@ -7,7 +7,7 @@ import numpy as np
 from keras_gmlp.data.datasets import load
 from keras_gmlp.data.dividing import check_apart, divide, divide_groups, find_groups
 from keras_gmlp.data.images.image_data import take_fraction
-from keras_gmlp.data.images.label_sets import find_rarest, refuse_several
+from keras_gmlp.data.label_sets import find_rarest, refuse_several
 from keras_gmlp.utils.environment import require
 from keras_gmlp.utils.errors import printable
 

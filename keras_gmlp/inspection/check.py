@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from keras_gmlp.data.images.folder import list_splits
-from keras_gmlp.data.images.label_sets import refuse_several
 from keras_gmlp.data.images.read_image import read_image
+from keras_gmlp.data.label_sets import refuse_several
 from keras_gmlp.inspection.label_errors import (
     FOLDS,
     can_judge,

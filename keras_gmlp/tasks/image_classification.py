@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from keras_gmlp.data.batches.augmentation import Augmentation
-from keras_gmlp.data.images.label_sets import refuse_several
+from keras_gmlp.data.label_sets import refuse_several
 from keras_gmlp.models.saved import require_numbers
 from keras_gmlp.tasks.classifier import make_classifier
 from keras_gmlp.tasks.registry import find_task

@@ -6,6 +6,7 @@ import unicodedata
 # Soft hyphen, zero-width space, marks of direction, word joiner, byte order mark. Joiners count:
 # they change how a word looks.
 _INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u2060\ufeff]")
+SEVERAL = "|"  # between several labels of a sample in a table
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
 
 
@@ -28,6 +29,12 @@ def clean_label(name):
 def clean_value(text):
     """Returns the class name of a field of a table: 1.0, as spreadsheets write it, is 1."""
     return re.sub(r"^([+-]?[0-9]+)\.0*$", r"\1", clean_label(text))
+
+
+def clean_values(names):
+    """Returns the sorted class names of the fields of a sample; one that is missing is `""`."""
+    cleaned = map(clean_value, names)
+    return tuple(sorted({"" if name.lower() == "nan" else name for name in cleaned}))
 
 
 def check_labels(labels, source):

@@ -10,10 +10,10 @@ import numpy as np
 from keras_gmlp.data.dividing import check_apart, divide_groups, find_groups
 from keras_gmlp.data.images.find_images import find_images, warn_no_images
 from keras_gmlp.data.images.image_data import ImageData
-from keras_gmlp.data.images.label_sets import find_rarest
 from keras_gmlp.data.images.resizing import choose_shape
 from keras_gmlp.data.images.samples import from_files
 from keras_gmlp.data.images.table import is_table, list_table
+from keras_gmlp.data.label_sets import find_rarest
 from keras_gmlp.utils import inputs
 from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.labels import check_labels, clean_label

@@ -2,9 +2,9 @@
 
 import dataclasses
 
-from keras_gmlp.data.images.label_sets import make_rows
 from keras_gmlp.data.images.resizing import FITS
 from keras_gmlp.data.images.samples import Samples, from_dataset
+from keras_gmlp.data.label_sets import make_rows
 from keras_gmlp.utils.errors import printable, require_one_of
 from keras_gmlp.utils.labels import check_labels
 

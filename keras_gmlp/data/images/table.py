@@ -5,14 +5,12 @@ from pathlib import Path, PureWindowsPath
 
 import numpy as np
 
-from keras_gmlp.data.images.label_sets import find_rarest
+from keras_gmlp.data.label_sets import find_rarest
 from keras_gmlp.utils.errors import printable
 from keras_gmlp.utils.files import why_missing
 from keras_gmlp.utils.inputs import TABLES, find_roles, read_split
-from keras_gmlp.utils.labels import clean_value
+from keras_gmlp.utils.labels import SEVERAL, clean_values
 from keras_gmlp.utils.tables import find_column, read_rows
-
-SEVERAL = "|"  # between several labels
 
 
 def is_table(name):
@@ -49,9 +47,8 @@ def list_table(path):
         place = f"{printable(path)}, {line}"
         texts = {name: values[column].strip() for name, column in columns.items() if column}
         file, label, split = (texts.get(name, "") for name in ("path", "label", "split"))
-        labels = tuple(sorted(set(map(clean_value, label.split(SEVERAL)))))
-        labels = () if several and not label else labels
-        if "" in labels or "nan" in map(str.lower, labels):
+        labels = () if several and not label else clean_values(label.split(SEVERAL))
+        if "" in labels:
             label = printable(label) or "empty"
             raise ValueError(f"{place}: label is {label}; expected the name of a class.")
         if split and read_split(split) is None:

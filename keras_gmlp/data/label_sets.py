@@ -1,4 +1,4 @@
-"""Images with any number of labels: each has a set of them, and a row of 0 and 1."""
+"""Samples with any number of labels: each has a set of them, and a row of 0 and 1."""
 
 import numpy as np
 
@@ -23,8 +23,8 @@ def make_rows(label_sets, classes):
 
 
 def find_rarest(indices, label_sets, classes):
-    """Returns each image's class that the fewest images have; without one the number of classes."""
-    # Images are divided by it, so that rare classes are in both parts.
+    """Returns each sample's class that the fewest have; without one the number of classes."""
+    # Samples are divided by it, so that rare classes are in both parts.
     rows = make_rows(label_sets, classes)
     counts = np.bincount(indices, minlength=len(rows)) @ rows
     order = np.argsort(counts, kind="stable")
