@@ -70,7 +70,7 @@ def calibrate_run(directory, data=None, split=None, reject=0.05):
         run, model = Run(directory), load(find_model(directory, ("keras", *KINDS))[0])
         metrics = run.metrics  # here, so that a damaged file is an error before a change
         task = find_task(model.task)
-        if task.method != "classify":
+        if task.method != "classify" or task.several:
             raise ValueError(f"{run.path}: {task.kind}; calibration requires a classifier.")
         read = _read_texts if task.domain == "texts" else _read_images
         described, logits, labels, others = read(model, run, data, split)

@@ -145,14 +145,9 @@ def make_classifier(opened):
         require_logits(opened.model)
     preparation = {name: card[name] for name in PREPARATION if card.get(name) is not None}
     with naming_errors(path):
-        confidence = read_confidence(card)
+        several = task.several or card.get("thresholds") is not None
+        confidence = read_confidence(card, classes * several)
         check_preparation(**preparation)
-    several = task.method == "find_labels" or card.get("thresholds") is not None
-    if several and len(confidence.thresholds or ()) != classes:
-        raise ValueError(
-            f"{path}: its card has no threshold from 0 to 1 for each of its {classes} labels. "
-            "Copy or export it again."
-        )
     normalized = card.get("output") == "probabilities"
 
     def logits(images):

@@ -103,10 +103,10 @@ class Confidence:
         return rows
 
 
-def read_confidence(card):
-    """Returns the `Confidence` in a card."""
+def read_confidence(card, several=0):
+    """Returns the `Confidence` in a card; `several` is how many labels must have a threshold."""
     if card.get("output") == "probabilities":
-        return Confidence()
+        card = {}  # the file applies them
     entries = {name: card[name] for name in RANGES if card.get(name) is not None}
     for name, value in entries.items():
         low, high = RANGES[name]
@@ -119,5 +119,10 @@ def read_confidence(card):
     if isinstance(thresholds, list):
         entries["thresholds"] = tuple(
             float(t) for t in thresholds if type(t) in (int, float) and 0 <= t <= 1
+        )
+    if several and len(entries.get("thresholds", ())) != several:
+        raise ValueError(
+            f"its card has no threshold from 0 to 1 for each of its {several} labels. Copy or "
+            "export it again."
         )
     return Confidence(**entries)

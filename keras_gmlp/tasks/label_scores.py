@@ -1,4 +1,4 @@
-"""Predictions of any number of labels for each image, and their scores; see `tasks.scores`."""
+"""What tasks of any number of labels share: loss, thresholds, predictions and their scores."""
 
 import dataclasses
 import functools
@@ -6,19 +6,63 @@ import functools
 import numpy as np
 
 from keras_gmlp.tasks.scores import calibration_error, round_scores
+from keras_gmlp.tasks.task import EVALUATED_SAMPLES
+from keras_gmlp.utils.errors import one_line_errors
+
+
+class SeveralLabels:
+    """A part of tasks whose samples have any number of labels; beside it a subclass of `Task`.
+
+    A task adds `find_rows(data, split, samples)`, which returns rows of 0 and 1.
+    """
+
+    headline = "mean_average_precision"
+    several = True
+
+    def objective(self, model, data=None):
+        import keras
+
+        from keras_gmlp.objectives.metrics import MeanAveragePrecision
+
+        smoothing = 0.0 if data is None else self.label_smoothing
+        loss = keras.losses.BinaryCrossentropy(from_logits=True, label_smoothing=smoothing)
+        return loss, [MeanAveragePrecision(model.output_shape[-1])]
+
+    @classmethod
+    def score_logits(cls, logits, truth):
+        from keras_gmlp.objectives.metrics import MeanAveragePrecision
+
+        return round_scores({cls.headline: MeanAveragePrecision(truth.shape[1])(truth, logits)})
+
+    def write_card(self, path, model, data, metadata):
+        metadata = {**metadata, "thresholds": self.find_thresholds(model, data)}
+        super().write_card(path, model, data, metadata)
+
+    def find_thresholds(self, model, data):
+        """Returns the threshold of each class, chosen on samples for validation or training."""
+        import keras
+
+        from keras_gmlp.objectives.metrics import choose_thresholds
+
+        split = "train" if data.validation is None else "validation"
+        batches = self.evaluation_batches(data, split, EVALUATED_SAMPLES)
+        with one_line_errors():
+            logits = model.predict(batches, verbose=0)
+        probabilities = keras.ops.convert_to_numpy(keras.ops.sigmoid(logits))
+        return choose_thresholds(self.find_rows(data, split, len(logits)), probabilities)
 
 
 @dataclasses.dataclass(frozen=True)
 class LabelPredictions:
-    """Predictions of any number of labels for labelled images, in order."""
+    """Predictions of any number of labels for labelled images or texts, in order."""
 
-    names: tuple[str, ...]  # file of each image, or its place in a data set
+    names: tuple[str, ...]  # file of each image, or its place in a data set; or the text
     labels: tuple[str, ...]
-    truth: np.ndarray  # whether each label applies, `(images, labels)`
-    probabilities: np.ndarray  # `(images, labels)`
+    truth: np.ndarray  # whether each label applies, `(samples, labels)`
+    probabilities: np.ndarray  # `(samples, labels)`
     thresholds: np.ndarray  # least probability of a label that the model gives
-    left_out: tuple[str, ...] = ()  # labels of the model with which the images are not compared
-    errors: list = ()  # pairs of an index and the uint8 image, those with the largest errors
+    left_out: tuple[str, ...] = ()  # labels of the model with which they are not compared
+    errors: list | None = None  # of images, the worst ones: pairs of an index and the uint8 image
 
     @property
     def classes(self):
@@ -27,28 +71,28 @@ class LabelPredictions:
 
     @property
     def given(self):
-        """Whether the model gives each label, `(images, labels)`."""
+        """Whether the model gives each label, `(samples, labels)`."""
         return self.probabilities >= self.thresholds
 
     @property
     def correct(self):
-        """Whether all labels of each image are right, `(images,)`."""
+        """Whether all labels of each sample are right, `(samples,)`."""
         return (self.given == self.truth).all(axis=1)
 
     @property
     def severities(self):
-        """The largest error of a label that is wrong, or 0, `(images,)`."""
+        """The largest error of a label that is wrong, or 0, `(samples,)`."""
         return self._errors().max(axis=1)
 
     def _errors(self):
         return np.abs(self.probabilities - self.truth) * (self.given != self.truth)
 
     def list_labels(self, chosen):
-        """Returns the names of the labels of one image, given its row of `truth` or `given`."""
+        """Returns the names of the labels of a sample, given its row of `truth` or `given`."""
         return [label for label, applies in zip(self.labels, chosen, strict=True) if applies]
 
     def describe(self, index):
-        """Returns an image's labels, what the model says of the worst one, and how sure it is."""
+        """Returns a sample's labels, what the model says of the worst one, and how sure it is."""
         label = self._errors()[index].argmax()
         true = ", ".join(self.list_labels(self.truth[index])) or "no label"
         name, probability = self.labels[label], self.probabilities[index, label]
@@ -66,7 +110,7 @@ class LabelPredictions:
             yield sample, *texts, int(correct), *(f"{share:.6f}" for share in probabilities)
 
     def score(self, samples="images"):
-        """Scores the predictions: each label, and all images."""
+        """Scores the predictions: each label, and all samples."""
         from sklearn.metrics import average_precision_score
 
         truth, given = self.truth, self.given
@@ -96,8 +140,8 @@ class LabelScorer:
     def __init__(self, classifier, labels, rows, known):
         names = tuple(label for label in labels if label in known)
         self._columns = [classifier.labels.index(label) for label in names]
-        own = [labels.index(label) for label in names]
-        self._rows = (np.eye(len(labels)) if rows is None else rows)[:, own].astype(bool)
+        self._own, self._classes = [labels.index(label) for label in names], len(classifier.labels)
+        self._rows = np.eye(len(labels)) if rows is None else rows
         self._probabilities = classifier.confidence.probabilities
         self.used = np.ones(len(self._rows), bool)
         self.collect = functools.partial(
@@ -107,7 +151,14 @@ class LabelScorer:
             left_out=tuple(label for label in classifier.labels if label not in known),
         )
 
-    def read(self, logits, indices):
-        """Computes the fields of `LabelPredictions` from logits and rows of the data, a dict."""
-        probabilities = self._probabilities(logits)[:, self._columns]
-        return {"truth": self._rows[indices], "probabilities": probabilities}
+    def find_truth(self, labels):
+        """Returns whether each label of the model applies, given rows of labels or their places."""
+        rows = labels if labels.ndim == 2 else self._rows[labels]
+        truth = np.zeros((len(rows), self._classes), bool)
+        truth[:, self._columns] = rows[:, self._own]
+        return truth
+
+    def read(self, logits, labels):
+        """Computes the fields of `LabelPredictions` from logits and labels of the data, a dict."""
+        fields = {"truth": self.find_truth(labels), "probabilities": self._probabilities(logits)}
+        return {name: array[:, self._columns] for name, array in fields.items()}

@@ -113,9 +113,13 @@ class ClassScorer:
         self._confidence = model.confidence
         self.collect = functools.partial(Predictions, classes=model.labels)
 
-    def read(self, logits, indices):
+    def find_truth(self, labels):
+        """Returns the model's classes for those of the data."""
+        return self.places[labels]
+
+    def read(self, logits, labels):
         """Computes the fields of `Predictions` from logits and classes of the data, a dict."""
-        logits, labels = logits.astype("float64"), self.places[indices]
+        logits, labels = logits.astype("float64"), self.find_truth(labels)
         found = rank_classes(logits, labels, self._merged, self._confidence.temperature)
         known = self._confidence.is_known(logits)
         return {"labels": labels, **found, **({} if known is None else {"known": known})}

@@ -43,6 +43,7 @@ class Task:
         inputs: How many numbers each input of a text model takes, a dict by name; `None` for as
             many as a text has tokens.
         logits_rank: Number of axes of its logits; identifies models without a card.
+        several: Whether a sample has any number of labels; see `tasks.label_scores`.
         labelled: Whether saved models are scored on labelled samples, of which a user chooses
             splits and columns.
         output: What the model returns, for its card; a format that takes entries of `recipe.json`
@@ -66,6 +67,7 @@ class Task:
     method = "__call__"
     inputs: ClassVar = {"image": None}
     logits_rank = 2
+    several = False
     labelled = False
     output = "logits"
     example = "(sample)"

@@ -137,7 +137,7 @@ class TextTask(Task):
             return require_numbers(opened.run(**arrays), path)
 
         with naming_errors(path):
-            confidence = read_confidence(card)
+            confidence = read_confidence(card, len(labels) * cls.several)
         return TextModel(
             run,
             cls.name,
