@@ -8,6 +8,7 @@ peak memory, *s to answer* the time from the start of the process to its first a
 
 import functools
 import os
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -47,6 +48,7 @@ def list_candidates(options):
     names = options.only or [
         name for name in RUNTIMES if RUNTIMES[name] != "timm" or is_in_timm(options.model)
     ]
+    names = ["tflite"] if options.model.endswith(".tflite") else names
     for threads in options.threads:
         for name in names:
             measure = functools.partial(measure_runtime, name, threads)
@@ -77,19 +79,25 @@ def prepare(options, folder):
     from keras_gmlp.weights.loading import load
     from keras_gmlp.weights.pretrained import build
 
-    source = Path(find_shipped(options.model))
-    if source.is_dir():
+    source, path = Path(find_shipped(options.model)), folder / "model.keras"
+    is_file = source.suffix == ".tflite"
+    if is_file:
+        path = shutil.copy(source, folder / FORMATS["tflite"].path)
+    elif source.is_dir():
         model = in_float32(load(source / "model.keras").model)
+        model.save(path)
     else:
         model, rng = build(options.model), np.random.default_rng(0)
         values = [value + rng.uniform(-0.02, 0.02, value.shape) for value in model.get_weights()]
         model.set_weights(values)  # a head of zeros would hide differences
-    model.save(folder / "model.keras")
-    shape = max(4, *options.batch), *model.input_shape[1:]
+        model.save(path)
+    reference = load(path)
+    shape = max(4, *options.batch), *reference.image_shape
     noise = np.random.default_rng(0).integers(0, 256, shape, "uint8")
     np.save(folder / "noise.npy", noise)
-    np.save(folder / "logits.npy", model.predict(noise[:1], verbose=0))
-    for name in {RUNTIMES[name] for name in options.only or RUNTIMES} - {"keras", "timm"}:
+    np.save(folder / "logits.npy", reference.logits(noise[:1]))
+    names = () if is_file else options.only or RUNTIMES
+    for name in {RUNTIMES[name] for name in names} - {"keras", "timm"}:
         try:
             export(model, folder, [name], calibration=noise[:4])
         except (ValueError, RuntimeError, ImportError) as error:
@@ -183,7 +191,12 @@ def peak_megabytes():
 def main(arguments=None):
     parser = make_parser("runtimes", __doc__)
     add = parser.add_argument
-    add("model", nargs="?", default="gmlp_conv_n4_32-cifar10", help="a run, a name or a preset")
+    add(
+        "model",
+        nargs="?",
+        default="gmlp_conv_n4_32-cifar10",
+        help="a run, a name, a preset, FILE.tflite",
+    )
     add("--only", nargs="+", choices=RUNTIMES, metavar="NAME", help=", ".join(RUNTIMES))
     add("--batch", type=int, nargs="+", default=[1, 64], metavar="N", help="default: 1 64")
     add("--threads", type=int, nargs="+", default=[1, 2], metavar="N", help="default: 1 2")

@@ -14,7 +14,7 @@ import numpy as np
 
 from keras_gmlp.models.saved import damaged_error, load_model
 from keras_gmlp.tasks.registry import TEXT_TASKS, find_task
-from keras_gmlp.utils.card import from_members, read_card, require_undamaged
+from keras_gmlp.utils.card import from_members, read_card, read_foreign_labels, require_undamaged
 from keras_gmlp.utils.environment import require
 from keras_gmlp.utils.errors import naming_errors
 from keras_gmlp.utils.parsers import open_interpreter
@@ -25,6 +25,7 @@ DEFAULT_SIGNATURE = "serving_default"  # of a .tflite file, to logits
 # The second one, from an image to the vector before the head, or from a text to its vector. The
 # converter sorts them by name, and the interpreter runs the first.
 FEATURES_SIGNATURE = "serving_features"
+KEEPING = ("DEQUANTIZE", "QUANTIZE", "RESHAPE")  # operators after which probabilities are such
 BATCH = 32  # texts that Keras takes at a time
 
 
@@ -76,7 +77,7 @@ def read_labelled_card(path, card=None):
 
 
 def _open_tflite(path, threads):
-    require_undamaged(path)
+    is_ours = require_undamaged(path)
     try:
         interpreter = open_interpreter(path, threads)
     except (ValueError, RuntimeError, OSError, MemoryError) as error:
@@ -89,26 +90,23 @@ def _open_tflite(path, threads):
     else:
         tensors = interpreter.get_input_details(), interpreter.get_output_details()
         inputs, outputs = ({t["name"]: t for t in part} for part in tensors)
-    for tensor in inputs.values():
-        if tensor["dtype"] == np.uint8 and tensor["quantization"] != (1.0, 0):
-            raise ValueError(
-                f"{path}: its integers are not pixels; expected scale 1.0 and zero point 0, as "
-                f"apps/export.py writes them; received {tensor['quantization']}."
-            )
     shapes = [tensor["shape"] for tensor in inputs.values()]
     batch = int(shapes[0][0]) if shapes and len(shapes[0]) else 1
     output, lock = next(iter(outputs.values()), None), threading.Lock()
+    is_quantized = output is not None and np.issubdtype(output["dtype"], np.integer)
+    scale, zero_point = output["quantization"] if is_quantized else (0, 0)
 
     def run_batch(arrays, start):
         for name, tensor in inputs.items():
-            chunk = np.asarray(arrays[name][start : start + batch])
-            if tensor["dtype"] == np.uint8:
-                chunk = chunk.round()
+            chunk, dtype = np.asarray(arrays[name][start : start + batch]), tensor["dtype"]
+            if dtype in (np.uint8, np.int8):  # whole pixels; int8 begins at -128
+                chunk = chunk.astype("float32").round() + np.iinfo(dtype).min
             # The last batch may be smaller than the file requires: repeat samples, drop rows.
-            full = np.resize(chunk.astype(tensor["dtype"]), (batch, *chunk.shape[1:]))
+            full = np.resize(chunk.astype(dtype), (batch, *chunk.shape[1:]))
             interpreter.set_tensor(tensor["index"], full)
         interpreter.invoke()
-        return interpreter.get_tensor(output["index"])
+        values = interpreter.get_tensor(output["index"])
+        return (values.astype("float32") - zero_point) * scale if scale else values
 
     def run(**arrays):
         total = len(next(iter(arrays.values())))
@@ -116,12 +114,27 @@ def _open_tflite(path, threads):
             rows = [run_batch(arrays, start) for start in range(0, total, batch)]
         return np.concatenate(rows)[:total] if rows else _no_rows(output["shape"])
 
-    described = (
+    described = [
         {n: (tuple(t["shape"].tolist()), t["dtype"].__name__) for n, t in part.items()}
         for part in (inputs, outputs)
-    )
-    card, pixels = read_labelled_card(path), ("float32", "uint8")
+    ]
+    if scale:
+        described[1] = {n: (shape, "float32") for n, (shape, _) in described[1].items()}
+    card, pixels = read_labelled_card(path), ("float32", "uint8", "int8")
+    if not is_ours and output is not None:
+        card = {"labels": read_foreign_labels(path), **card}
+        if _ends_in_softmax(interpreter, output["index"]):
+            card["output"] = "probabilities"
     return Opened(run, *described, path, card, pixels=pixels)
+
+
+def _ends_in_softmax(interpreter, tensor):
+    """Returns whether a tensor of a TFLite file, by its index, holds probabilities."""
+    operators = reversed(interpreter._get_ops_details())  # those of delegates are the last
+    makers = {index: operator for operator in operators for index in operator["outputs"]}
+    while tensor in makers and makers[tensor]["op_name"] in KEEPING:
+        tensor = makers[tensor]["inputs"][0]
+    return tensor in makers and makers[tensor]["op_name"] == "SOFTMAX"
 
 
 def _no_rows(shape):

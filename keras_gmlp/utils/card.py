@@ -116,10 +116,20 @@ def read_card(path):
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, KeyError, ValueError, OSError):
         card = {}
     if not card:
-        written = path.is_file() and _MEMBER.search(path.read_bytes())
-        if written or (path / "assets.extra" / CARD).exists():
+        content = path.read_bytes() if path.is_file() else b""
+        # TFLite Metadata from elsewhere is a whole archive with class names, without a card.
+        is_foreign = CARD.encode() not in content and zipfile.is_zipfile(path)
+        if (_MEMBER.search(content) and not is_foreign) or (path / "assets.extra" / CARD).exists():
             raise ValueError(f"{path}: {DAMAGED}")
     return card
+
+
+def read_foreign_labels(path):
+    """Returns the class names in the TFLite Metadata of a file without a card, or none."""
+    try:
+        return _read_members(path, LABELS)[LABELS].decode("utf-8", "replace").splitlines()
+    except (KeyError, zipfile.BadZipFile):
+        return []
 
 
 def read_onnx(path):

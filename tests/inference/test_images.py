@@ -186,20 +186,36 @@ def test_models_that_are_not_image_classifiers(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:Statistics for quantized inputs")
-def test_integers_that_are_not_pixels(tmp_path):
+@pytest.mark.parametrize(
+    ("taken", "given", "activation"),
+    [("uint8", "uint8", None), ("int8", "int8", "softmax"), ("uint8", "float32", "softmax")],
+)
+def test_quantized_file_from_elsewhere(tmp_path, taken, given, activation):
     import tensorflow as tf
 
     image = keras.Input((8, 8, 3), 1)
-    model = keras.Model(image, keras.layers.Dense(2)(keras.layers.Flatten()(image)))
+    dense = keras.layers.Dense(4, activation, kernel_initializer="orthogonal")
+    model = keras.Model(image, dense(keras.layers.Flatten()(image)))
+    pixels = np.random.default_rng(0).integers(0, 256, (99, 8, 8, 3), "uint8")
+    scaled = pixels / np.float32(127.5) - 1  # what stock files take
     converter = tf.lite.TFLiteConverter.from_keras_model(model)
-    images = np.random.default_rng(0).random((9, 1, 8, 8, 3), "float32")  # not 0 to 255
     converter.optimizations = [tf.lite.Optimize.DEFAULT]
-    converter.representative_dataset = lambda: ([image] for image in images)
-    converter.inference_input_type = tf.uint8
+    converter.representative_dataset = lambda: ([image[None]] for image in scaled)
+    converter.inference_input_type = tf.as_dtype(taken)
+    converter.inference_output_type = tf.as_dtype(given)
     path = tmp_path / "elsewhere.tflite"
     path.write_bytes(converter.convert())
-    with refused("not pixels"):
-        load(path)
+    assert load(path).labels == ("0", "1", "2", "3")
+    with zipfile.ZipFile(path, "a") as archive:  # as TFLite Metadata holds them
+        archive.writestr("labels.txt", "a\nb\nc\nd\n")
+    classifier = load(path)
+    assert classifier.labels == tuple("abcd")
+    expected = np.concatenate([keras.ops.convert_to_numpy(model(row[None])) for row in scaled[:8]])
+    if activation is None:
+        np.testing.assert_allclose(classifier.logits(pixels[:8]), expected, atol=0.05)
+    else:
+        found = classifier.confidence.probabilities(classifier.logits(pixels[:8]))
+        np.testing.assert_allclose(found, expected, atol=0.02)
 
 
 def test_onnx_from_elsewhere(tmp_path):
