@@ -65,7 +65,7 @@ def installed(tmp_path_factory):
 
 def test_wheel_holds_the_package_alone(installed):
     package = ROOT / "keras_gmlp"
-    files = [path for kind in ("py", "pyi", "txt") for path in package.rglob(f"*.{kind}")]
+    files = [path for kind in ("py", "pyi", "txt", "typed") for path in package.rglob(f"*.{kind}")]
     packed = [path for path in (installed / "keras_gmlp").rglob("*") if path.is_file()]
     assert {path.relative_to(installed) for path in packed} == {
         path.relative_to(ROOT) for path in files

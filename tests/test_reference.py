@@ -1,4 +1,4 @@
-"""The API reference lists every public name, and each has a complete docstring."""
+"""The API reference lists every public name, and each has a complete docstring and types."""
 
 import importlib
 import inspect
@@ -33,7 +33,7 @@ def test_the_lists_are_read_as_python_reads_them(door):
 
 
 def find_gaps(item):
-    """Returns what the docstring of a function, or of a class and its bases, lacks."""
+    """Returns what the docstring and types of a function, or of a class and its bases, lack."""
     parts = [item] if inspect.isfunction(item) else item.__mro__
     own = [part for part in parts if part.__module__.startswith("keras_gmlp")]
     text = "\n".join(inspect.getdoc(part) or "" for part in own)
@@ -45,15 +45,22 @@ def find_gaps(item):
             parameter.name
             for parameter in inspect.signature(item).parameters.values()
             if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
-            and parameter.name not in usual
-            and not re.search(rf"\b{parameter.name}\b", named)
+            and (
+                parameter.annotation is parameter.empty
+                or (parameter.name not in usual and not re.search(rf"\b{parameter.name}\b", named))
+            )
         ]
+    if (
+        inspect.isfunction(item)
+        and inspect.signature(item).return_annotation is inspect.Signature.empty
+    ):
+        gaps.append("return")
     if inspect.isfunction(item) and not re.search("Returns|Yields", text):
         gaps += re.findall(r"^ +(return) \S", inspect.getsource(item), re.MULTILINE)
     return gaps
 
 
-def test_docstrings_are_complete():
+def test_docstrings_and_types_are_complete():
     places = [place for names in ENTRIES.values() for place in names.values()]
     gaps = {}
     for place in places:

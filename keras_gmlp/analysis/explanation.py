@@ -1,5 +1,7 @@
 """The parts of an image that speak for a class, as arrays."""
 
+from collections.abc import Sequence
+
 import keras
 import numpy as np
 from keras import ops
@@ -8,7 +10,7 @@ from keras_gmlp.layers import AttentionPooling
 from keras_gmlp.models.structure import NotApplicableError, class_tokens, find_zooms, token_grid
 
 
-def class_maps(model, image, classes):
+def class_maps(model: keras.Model, image: np.ndarray, classes: Sequence[int]) -> np.ndarray:
     """Returns how much each part of an image adds to the logits of classes.
 
     A head over pooled tokens is linear, so the map is exact: the logit of each token alone, times

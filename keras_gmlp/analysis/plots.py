@@ -1,5 +1,9 @@
 """Plots of a model: filters, attention, class maps; of a text model, weights by distance."""
 
+from collections.abc import Sequence
+from pathlib import Path
+
+import keras
 import numpy as np
 
 from keras_gmlp.analysis.explanation import class_maps, has_exact_maps
@@ -16,7 +20,9 @@ from keras_gmlp.utils import plotting
 COLUMNS = 4
 
 
-def draw_spatial_filters(model, path, tokens=None):
+def draw_spatial_filters(
+    model: keras.Model, path: str | Path, tokens: Sequence[int] | None = None
+) -> None:
     """Draws the spatial weights of each block on the image's token grid (gMLP, figure 3).
 
     Blue weights are positive, red ones negative, white ones zero; each row has its own scale. If a
@@ -59,7 +65,9 @@ def draw_spatial_filters(model, path, tokens=None):
     plotting.save(figure, path)
 
 
-def draw_attention(model, image, path, title=""):
+def draw_attention(
+    model: keras.Model, image: np.ndarray, path: str | Path, title: str = ""
+) -> None:
     """Draws the attention of each block over the image; brighter pixels get more.
 
     Args:
@@ -76,7 +84,14 @@ def draw_attention(model, image, path, title=""):
     _draw_maps(image, maps.items(), path, title, colours, "attention relative to uniform")
 
 
-def draw_class_maps(model, image, classes, captions, path, title=""):
+def draw_class_maps(
+    model: keras.Model,
+    image: np.ndarray,
+    classes: Sequence[int],
+    captions: Sequence[str],
+    path: str | Path,
+    title: str = "",
+) -> None:
     """Draws an image and, laid over it, the parts that speak for classes, in blue, or against them.
 
     Args:

@@ -14,7 +14,7 @@ from keras_gmlp.models.structure import (
 )
 
 
-def spatial_filters(model):
+def spatial_filters(model: keras.Model) -> dict[str, np.ndarray]:
     """Returns the weights over tokens of each block that mixes tokens by a matrix.
 
     Args:
@@ -61,7 +61,7 @@ def _kernel_path(block):
     return next((path for path in axes if len(axes[path]) > 1 and "reads" in axes[path]), None)
 
 
-def attention_maps(model, image):
+def attention_maps(model: keras.Model, image: np.ndarray) -> dict[str, np.ndarray]:
     """Returns where each block with attention looks in an image.
 
     Args:

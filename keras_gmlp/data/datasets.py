@@ -46,7 +46,15 @@ def check_path(name):
         raise ValueError(f"{name}: {why_missing(path, 'file' if is_table(path) else 'folder')}.")
 
 
-def load(name, image_size=None, data_dir=None, channels=None, groups=None, fit=None, roles=None):
+def load(
+    name: str | Path,
+    image_size: tuple[int, int] | None = None,
+    data_dir: str | Path | None = None,
+    channels: int | None = None,
+    groups: str | None = None,
+    fit: str | None = None,
+    roles: dict | None = None,
+) -> ImageData:
     r"""Opens a data set.
 
     Args:

@@ -1,6 +1,8 @@
 """Data sets of one's own images in memory: arrays and tf.data."""
 
 import zlib
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +17,9 @@ def is_raw(data):
     return hasattr(data, "as_numpy_iterator") or isinstance(data, tuple | list | dict)
 
 
-def from_arrays(train, test=None, labels=None, name=None):
+def from_arrays(
+    train: Any, test: Any = None, labels: Sequence[str] | None = None, name: str | None = None
+) -> ImageData:
     """Makes an `ImageData` of images in memory.
 
     Args:

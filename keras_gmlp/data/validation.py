@@ -6,7 +6,7 @@ import numpy as np
 
 from keras_gmlp.data.datasets import load
 from keras_gmlp.data.dividing import check_apart, divide, divide_groups, find_groups
-from keras_gmlp.data.images.image_data import take_fraction
+from keras_gmlp.data.images.image_data import ImageData, take_fraction
 from keras_gmlp.data.label_sets import find_rarest, refuse_several
 from keras_gmlp.utils.environment import require
 from keras_gmlp.utils.errors import printable
@@ -32,7 +32,9 @@ def load_divided(name, shape=None, fit=None, groups=None, parts=None, roles=None
     )
 
 
-def hold_out(data, share=0.1, groups=None, seed=0):
+def hold_out(
+    data: ImageData, share: float = 0.1, groups: str | None = None, seed: int = 0
+) -> ImageData:
     """Holds a share of the training images out for validation.
 
     Args:

@@ -32,7 +32,12 @@ from keras_gmlp.utils.sources import KINDS, find_model
 from keras_gmlp.weights.loading import load
 
 
-def calibrate_run(directory, data=None, split=None, reject=0.05):
+def calibrate_run(
+    directory: str | Path,
+    data: str | Path | None = None,
+    split: str | None = None,
+    reject: float | None = 0.05,
+) -> dict:
     """Fits temperature and energy threshold, and writes them into all models of a run.
 
     The values go into the card of each model file, and with what was measured into metrics.json

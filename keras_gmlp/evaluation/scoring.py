@@ -1,5 +1,6 @@
 """Scores models of any format on labelled images, or on texts, as their task says."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,9 @@ from keras_gmlp.utils.files import write_json
 from keras_gmlp.utils.tables import write_table
 
 
-def evaluate(models, data, split=None, limit=None):
+def evaluate(
+    models: Sequence, data: str | Path, split: str | None = None, limit: int | None = None
+) -> tuple:
     """Scores models on the same images, or texts.
 
     Classes are matched by name. Images, or texts, of a class that a model does not know are left

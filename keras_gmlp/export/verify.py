@@ -3,10 +3,12 @@
 import re
 import tempfile
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from keras_gmlp.data.images.image_data import ImageData
 from keras_gmlp.data.run_folder import Run
 from keras_gmlp.export.writing import FORMATS, ExportOptions, choose_formats, write_formats
 from keras_gmlp.inference.latency import time_calls
@@ -22,7 +24,14 @@ from keras_gmlp.weights.loading import load
 CALIBRATION = 500  # training images that determine the ranges of the integers
 
 
-def export_run(directory, formats=None, data=None, report=lambda text: None, *, folded=False):
+def export_run(
+    directory: str | Path,
+    formats: Sequence[str] | None = None,
+    data: ImageData | tuple | None = None,
+    report: Callable[[str], None] = lambda text: None,
+    *,
+    folded: bool = False,
+) -> dict:
     """Exports the `model.keras` in the folder of a run, checks each file and records the result.
 
     Args:

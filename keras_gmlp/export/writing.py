@@ -9,11 +9,13 @@ import importlib
 import pickle
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import keras
 import numpy as np
 
+from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.inference.opening import open_keras
 from keras_gmlp.models.folding import to_dense
 from keras_gmlp.models.saved import load_model
@@ -60,15 +62,15 @@ class ExportOptions:
 
 
 def export(
-    model,
-    directory,
-    formats=None,
-    labels=None,
-    card=None,
-    calibration=None,
-    tokenizer=None,
-    length=None,
-):
+    model: keras.Model,
+    directory: str | Path,
+    formats: Sequence[str] | None = None,
+    labels: Sequence[str] | None = None,
+    card: dict | None = None,
+    calibration: np.ndarray | None = None,
+    tokenizer: Tokenizer | None = None,
+    length: int | None = None,
+) -> dict[str, Path]:
     """Writes a model to files, one per format.
 
     A TFLite file takes one image, or one text of a fixed length, since runtimes in browsers reject

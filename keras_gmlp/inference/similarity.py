@@ -2,7 +2,9 @@
 
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -52,7 +54,7 @@ def make_embedder(classifier):
     return embed
 
 
-def embed(model, samples, report=None):
+def embed(model: Any, samples: Any, report: Callable | None = None) -> np.ndarray:
     """Returns the vectors of images, which the head of their classifier gets, or of texts.
 
     The vector of a text is the mean of its encoded tokens. Similar images, and texts that share
@@ -115,7 +117,9 @@ def _encode(model, texts):
     return encode_rows(model.tokenizer, texts, model.length)
 
 
-def find_similar(model, query, samples, top=15, report=None):
+def find_similar(
+    model: Any, query: Any, samples: Any, top: int = 15, report: Callable | None = None
+) -> list[tuple[int, float]]:
     """Finds the images, or texts, that are most similar to another, by the cosine.
 
     Args:

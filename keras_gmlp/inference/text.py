@@ -1,12 +1,21 @@
 """Opens a text model in memory; `keras_gmlp.load` opens files."""
 
 import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
 
+from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.inference.opening import open_keras
-from keras_gmlp.tasks.text_model import TextModel  # noqa: F401 (a name of this module)
+from keras_gmlp.tasks.text_model import TextModel
 
 
-def from_keras(model, tokenizer, labels=(), length=None, warn=warnings.warn):
+def from_keras(
+    model: Any,
+    tokenizer: Tokenizer,
+    labels: Sequence[str] = (),
+    length: int | None = None,
+    warn: Callable = warnings.warn,
+) -> TextModel:
     """Returns the `TextModel` of a model in memory.
 
     Args:

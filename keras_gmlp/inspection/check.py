@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -72,7 +73,9 @@ class Report:
         }
 
 
-def check_folder(root, min_images=10, embed=None):
+def check_folder(
+    root: str | Path, min_images: int = 10, embed: Callable[[list[Path]], np.ndarray] | None = None
+) -> Report:
     """Looks for unreadable files, duplicates, small classes and labels that are likely wrong.
 
     Reads each picture once, to 32 x 32 pixels, and keeps no more of it. Changes nothing.

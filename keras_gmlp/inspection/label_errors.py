@@ -48,7 +48,7 @@ def predict_out_of_fold(features, labels, seed=0):
     return cross_val_predict(classifier, components, labels, cv=folds, method="predict_proba")
 
 
-def find_label_errors(probabilities, labels):
+def find_label_errors(probabilities: np.ndarray, labels: np.ndarray) -> dict[int, int]:
     """Finds labels that predictions contradict, by confident learning.
 
     A class is confident in a picture if its probability is at least the mean probability of that

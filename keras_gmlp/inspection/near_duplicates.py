@@ -38,7 +38,7 @@ def find_equal_pixels(paths, thumbnails):
     return [sorted(group) for group in same.values() if len(group) > 1]
 
 
-def find_near_duplicates(thumbnails):
+def find_near_duplicates(thumbnails: np.ndarray) -> dict[tuple[int, int], float]:
     """Finds pictures that are copies of others, though not to the pixel.
 
     Compares each picture with its 20 nearest neighbours by coarse content. The difference of two

@@ -2,7 +2,7 @@
 
 import inspect
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import keras
 from keras import layers, ops
@@ -107,12 +107,12 @@ class Block(TokenLayer):
 
     def __init__(
         self,
-        hidden_dim,
-        stochastic_depth=0.0,
-        dropout=0.0,
-        kernel_initializer="glorot_uniform",
-        epsilon=1e-6,
-        norm_placement="pre",
+        hidden_dim: int,
+        stochastic_depth: float = 0.0,
+        dropout: float = 0.0,
+        kernel_initializer: str | keras.Initializer = "glorot_uniform",
+        epsilon: float = 1e-6,
+        norm_placement: str = "pre",
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -134,7 +134,7 @@ class Block(TokenLayer):
         return self.make_part(layers.Dropout, self.stochastic_depth, (None, 1, 1), name=name)
 
 
-def make_dense(layer, units, name, **kwargs):
+def make_dense(layer: layers.Layer, units: int, name: str, **kwargs) -> layers.Dense:
     """Returns a dense layer with the initializer and dtype of the layer that contains it.
 
     Args:
@@ -163,7 +163,7 @@ def drop(layer, x, training):
     return layer(x, training=training) if layer.rate else x
 
 
-def mask_tokens(x, mask):
+def mask_tokens(x: Any, mask: Any) -> Any:
     """Returns tokens with zeros at padding.
 
     Args:
@@ -231,7 +231,7 @@ class ResidualBlock(Block):
     Input and output shape: `(batch, tokens, dim)`.
     """
 
-    def __init__(self, hidden_dim, **kwargs):
+    def __init__(self, hidden_dim: int, **kwargs):
         super().__init__(hidden_dim, **kwargs)
         self.norm1 = self.make_norm("norm1")
         self.norm2 = self.make_norm("norm2")

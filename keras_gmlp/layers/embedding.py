@@ -59,7 +59,7 @@ class PositionEmbedding(TokenLayer):
 
     token_axes: ClassVar[dict] = {"embedding": (None, "holds", None)}
 
-    def __init__(self, initializer=None, **kwargs):
+    def __init__(self, initializer: str | keras.Initializer | None = None, **kwargs):
         super().__init__(**kwargs)
         initializer = initializer or keras.initializers.TruncatedNormal(stddev=0.02)
         self.initializer = keras.initializers.get(initializer)
@@ -93,7 +93,9 @@ class TokenPositions(PositionEmbedding):
     Reference: "BERT", https://arxiv.org/abs/1810.04805.
     """
 
-    def __init__(self, max_tokens, initializer=None, **kwargs):
+    def __init__(
+        self, max_tokens: int, initializer: str | keras.Initializer | None = None, **kwargs
+    ):
         super().__init__(initializer, **kwargs)
         self.max_tokens = max_tokens
 
@@ -120,7 +122,7 @@ class SegmentEmbedding(ConfiguredLayer):
 
     supports_masking = True
 
-    def __init__(self, separator, segments=2, **kwargs):
+    def __init__(self, separator: int, segments: int = 2, **kwargs):
         super().__init__(**kwargs)
         self.separator, self.segments = separator, segments
 

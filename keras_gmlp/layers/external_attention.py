@@ -37,7 +37,12 @@ class ExternalAttention(TokenLayer):
     """
 
     def __init__(
-        self, num_heads=32, slots=64, expansion=4, kernel_initializer="glorot_uniform", **kwargs
+        self,
+        num_heads: int = 32,
+        slots: int = 64,
+        expansion: int = 4,
+        kernel_initializer: str | keras.Initializer = "glorot_uniform",
+        **kwargs,
     ):
         super().__init__(**kwargs)
         self.num_heads, self.slots, self.expansion = num_heads, slots, expansion
@@ -93,7 +98,9 @@ class ExternalAttentionBlock(ResidualBlock):
     Reference: https://arxiv.org/abs/2105.02358.
     """
 
-    def __init__(self, hidden_dim, num_heads=32, slots=64, expansion=4, **kwargs):
+    def __init__(
+        self, hidden_dim: int, num_heads: int = 32, slots: int = 64, expansion: int = 4, **kwargs
+    ):
         super().__init__(hidden_dim, **kwargs)
         self.num_heads, self.slots, self.expansion = num_heads, slots, expansion
         sizes = num_heads, slots, expansion, self.kernel_initializer

@@ -54,12 +54,12 @@ class SpatialGatingUnit(TokenLayer):
 
     def __init__(
         self,
-        gating="split",
-        epsilon=1e-5,
-        heads=1,
-        toeplitz=False,
-        grid=None,
-        max_tokens=None,
+        gating: str = "split",
+        epsilon: float = 1e-5,
+        heads: int = 1,
+        toeplitz: bool = False,
+        grid: tuple[int, int] | None = None,
+        max_tokens: int | None = None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -132,7 +132,13 @@ class TinyAttention(TokenLayer):
     Reference: "Pay Attention to MLPs", https://arxiv.org/abs/2105.08050, figure 6 and appendix.
     """
 
-    def __init__(self, units, head_size=64, kernel_initializer="glorot_uniform", **kwargs):
+    def __init__(
+        self,
+        units: int,
+        head_size: int = 64,
+        kernel_initializer: str | keras.Initializer = "glorot_uniform",
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         self.units, self.head_size = units, head_size
         self.kernel_initializer = kernel_initializer
@@ -189,13 +195,13 @@ class GMLPBlock(Block):
 
     def __init__(
         self,
-        hidden_dim,
-        gating="split",
-        attention_size=0,
-        heads=1,
-        toeplitz=False,
-        grid=None,
-        max_tokens=None,
+        hidden_dim: int,
+        gating: str = "split",
+        attention_size: int = 0,
+        heads: int = 1,
+        toeplitz: bool = False,
+        grid: tuple[int, int] | None = None,
+        max_tokens: int | None = None,
         **kwargs,
     ):
         super().__init__(hidden_dim, **kwargs)

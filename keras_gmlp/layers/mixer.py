@@ -22,7 +22,12 @@ class TokenMLP(TokenLayer):
     Reference: "MLP-Mixer", https://arxiv.org/abs/2105.01601, equation 1.
     """
 
-    def __init__(self, hidden_dim, kernel_initializer="glorot_uniform", **kwargs):
+    def __init__(
+        self,
+        hidden_dim: int,
+        kernel_initializer: str | keras.Initializer = "glorot_uniform",
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         self.hidden_dim, self.kernel_initializer = hidden_dim, kernel_initializer
         self.expand = make_dense(self, hidden_dim, "expand", activation="gelu")

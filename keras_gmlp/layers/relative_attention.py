@@ -47,7 +47,14 @@ class RelativePositionBias(TokenLayer):
     section 2.1. BERT in "Pay Attention to MLPs" uses the biases in place of positions.
     """
 
-    def __init__(self, num_heads, buckets=32, max_distance=128, max_tokens=None, **kwargs):
+    def __init__(
+        self,
+        num_heads: int,
+        buckets: int = 32,
+        max_distance: int = 128,
+        max_tokens: int | None = None,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         self.num_heads, self.max_tokens = num_heads, max_tokens
         self.buckets, self.max_distance = buckets, max_distance
@@ -103,12 +110,12 @@ class RelativeAttention(TokenLayer):
 
     def __init__(
         self,
-        num_heads,
-        content=True,
-        kernel_initializer="glorot_uniform",
-        buckets=32,
-        max_distance=128,
-        max_tokens=None,
+        num_heads: int,
+        content: bool = True,
+        kernel_initializer: str | keras.Initializer = "glorot_uniform",
+        buckets: int = 32,
+        max_distance: int = 128,
+        max_tokens: int | None = None,
         **kwargs,
     ):
         super().__init__(**kwargs)

@@ -54,7 +54,7 @@ class LayerScale(ConfiguredLayer):
 
     supports_masking = True
 
-    def __init__(self, initial_value=0.1, **kwargs):
+    def __init__(self, initial_value: float = 0.1, **kwargs):
         super().__init__(**kwargs)
         self.initial_value = initial_value
 
@@ -91,7 +91,7 @@ class ResMLPBlock(ResidualBlock):
         "spatial/bias": ("writes",),
     }
 
-    def __init__(self, hidden_dim, layer_scale=0.1, **kwargs):
+    def __init__(self, hidden_dim: int, layer_scale: float = 0.1, **kwargs):
         super().__init__(hidden_dim, **kwargs)
         self.layer_scale = layer_scale
         self.scale1 = self.make_part(LayerScale, layer_scale, name="scale1")

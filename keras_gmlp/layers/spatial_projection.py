@@ -50,7 +50,13 @@ class SpatialProjection(TokenLayer):
     supports_masking = False
 
     def __init__(
-        self, heads=1, toeplitz=False, grid=None, max_tokens=None, bias_initializer="ones", **kwargs
+        self,
+        heads: int = 1,
+        toeplitz: bool = False,
+        grid: tuple[int, int] | None = None,
+        max_tokens: int | None = None,
+        bias_initializer: str | keras.Initializer = "ones",
+        **kwargs,
     ):
         super().__init__(**kwargs)
         self.heads, self.toeplitz, self.max_tokens = heads, toeplitz, max_tokens

@@ -59,7 +59,7 @@ class PatchEmbedding(Stem):
 
     renamed: ClassVar[dict] = {"window": "patch_window"}
 
-    def __init__(self, dim, patch_size, patch_window=None, **kwargs):
+    def __init__(self, dim: int, patch_size: int, patch_window: int | None = None, **kwargs):
         super().__init__(**kwargs)
         self.dim, self.patch_size = dim, patch_size
         self.patch_window = patch_size if patch_window is None else patch_window
@@ -105,7 +105,7 @@ class ConvolutionalStem(Stem):
     https://arxiv.org/abs/2106.14881.
     """
 
-    def __init__(self, dim, patch_size, **kwargs):
+    def __init__(self, dim: int, patch_size: int, **kwargs):
         super().__init__(**kwargs)
         halvings = _count_halvings(patch_size, smallest=2)
         self.dim, self.patch_size = dim, patch_size
@@ -165,7 +165,7 @@ class ResidualStem(Stem):
     https://arxiv.org/abs/2106.14881. The shortcuts are ours.
     """
 
-    def __init__(self, dim, patch_size, channels=64, depth=2, **kwargs):
+    def __init__(self, dim: int, patch_size: int, channels: int = 64, depth: int = 2, **kwargs):
         super().__init__(**kwargs)
         halvings = _count_halvings(patch_size, smallest=4)
         self.dim, self.patch_size = dim, patch_size

@@ -36,7 +36,13 @@ class TransformerBlock(ResidualBlock):
     """
 
     def __init__(
-        self, num_heads, hidden_dim, relative=False, content=True, max_tokens=None, **kwargs
+        self,
+        num_heads: int,
+        hidden_dim: int,
+        relative: bool = False,
+        content: bool = True,
+        max_tokens: int | None = None,
+        **kwargs,
     ):
         super().__init__(hidden_dim, **kwargs)
         if not (content or relative):

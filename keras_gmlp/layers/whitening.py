@@ -36,7 +36,7 @@ class WhiteningConvolution(ConfiguredLayer):
     Reference: "94% on CIFAR-10 in 3.29 Seconds on a Single GPU", https://arxiv.org/abs/2404.00498.
     """
 
-    def __init__(self, patch_size=2, epsilon=5e-4, **kwargs):
+    def __init__(self, patch_size: int = 2, epsilon: float = 5e-4, **kwargs):
         super().__init__(**kwargs)
         self.patch_size, self.epsilon = patch_size, epsilon
 

@@ -1,6 +1,7 @@
 """Several views of an image for a network that takes small ones, and the mean of what it finds."""
 
 import itertools
+from collections.abc import Sequence
 
 import keras
 from keras import ops
@@ -31,7 +32,7 @@ class ZoomedViews(ConfiguredLayer):
         (6, 64, 64, 3)
     """
 
-    def __init__(self, zooms=(1, 0.75, 0.5), **kwargs):
+    def __init__(self, zooms: Sequence[float] = (1, 0.75, 0.5), **kwargs):
         super().__init__(**kwargs)
         self.zooms = check_zooms(zooms)
 

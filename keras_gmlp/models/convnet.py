@@ -1,5 +1,7 @@
 """The convolutional network of the CIFAR-10 speed runs, built from Keras layers."""
 
+from collections.abc import Sequence
+
 import keras
 import numpy as np
 from keras import layers, ops
@@ -16,19 +18,19 @@ from keras_gmlp.models.common import (
 
 
 def ConvNet(
-    widths=(64, 256, 256),
-    depth=2,
+    widths: Sequence[int] = (64, 256, 256),
+    depth: int = 2,
     *,
-    input_shape=(32, 32, 3),
-    classes=10,
-    include_top=True,
-    pooling=None,
-    classifier_activation=None,
-    mean=0.5,
-    std=0.5,
-    dtype=None,
-    name="convnet",
-):
+    input_shape: tuple[int, int, int] = (32, 32, 3),
+    classes: int = 10,
+    include_top: bool = True,
+    pooling: str | None = None,
+    classifier_activation: str | None = None,
+    mean: float | Sequence[float] = 0.5,
+    std: float | Sequence[float] = 0.5,
+    dtype: str | keras.DTypePolicy | None = None,
+    name: str = "convnet",
+) -> keras.Model:
     """Builds the network of airbench94: whitened 2x2 patches and groups of 3x3 convolutions.
 
     The first layer, `stem`, has fixed filters that follow from the training images.

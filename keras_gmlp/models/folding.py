@@ -7,7 +7,7 @@ from keras_gmlp.layers import Affine, GMLPBlock, ResMLPBlock, SpatialProjection
 from keras_gmlp.layers.resmlp import FoldedResMLPBlock
 
 
-def fold(model):
+def fold(model: keras.Model) -> keras.Model:
     """Returns a ResMLP for inference, with the same logits but without Affine and LayerScale.
 
     Args:

@@ -1,5 +1,6 @@
 """The image classifier that all families share; the block is an argument."""
 
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import keras
@@ -21,31 +22,31 @@ STEMS = {"patches": PatchEmbedding, "convolutions": ConvolutionalStem, "residual
 
 
 def image_classifier(
-    block,
-    block_arguments=None,
+    block: Callable[..., layers.Layer],
+    block_arguments: dict | None = None,
     *,
-    input_shape=(224, 224, 3),
-    patch_size=16,
-    patch_window=None,
-    dim=256,
-    depth=12,
-    classes=1000,
-    stochastic_depth=0.0,
-    include_top=True,
-    classifier_activation=None,
-    stem="patches",
-    stem_arguments=None,
-    pooling=None,
-    class_token=False,
-    distillation_token=False,
-    position_embedding=False,
-    zooms=None,
-    norm=None,
-    mean=0.5,
-    std=0.5,
-    dtype=None,
-    name=None,
-):
+    input_shape: tuple[int, int, int] = (224, 224, 3),
+    patch_size: int = 16,
+    patch_window: int | None = None,
+    dim: int = 256,
+    depth: int = 12,
+    classes: int = 1000,
+    stochastic_depth: float = 0.0,
+    include_top: bool = True,
+    classifier_activation: str | None = None,
+    stem: str = "patches",
+    stem_arguments: dict | None = None,
+    pooling: str | None = None,
+    class_token: bool = False,
+    distillation_token: bool = False,
+    position_embedding: bool = False,
+    zooms: Sequence[float] | None = None,
+    norm: Callable[..., layers.Layer] | None = None,
+    mean: float | Sequence[float] = 0.5,
+    std: float | Sequence[float] = 0.5,
+    dtype: str | keras.DTypePolicy | None = None,
+    name: str | None = None,
+) -> keras.Model:
     """Builds a stem, a stack of blocks, the mean over tokens or a class token, and a linear head.
 
     The model takes pixels as they are in a file, 0 to 255; it scales and normalizes them.

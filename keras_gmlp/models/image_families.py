@@ -2,6 +2,8 @@
 
 import math
 
+import keras
+
 from keras_gmlp.layers import (
     Affine,
     ExternalAttentionBlock,
@@ -16,17 +18,17 @@ from keras_gmlp.models.image_classifier import image_classifier
 
 
 def gMLP(
-    dim=256,
-    depth=30,
-    hidden_dim=1536,
-    gating="split",
-    attention_size=0,
-    dropout=0.0,
-    heads=1,
-    toeplitz=False,
-    name="gmlp",
+    dim: int = 256,
+    depth: int = 30,
+    hidden_dim: int = 1536,
+    gating: str = "split",
+    attention_size: int = 0,
+    dropout: float = 0.0,
+    heads: int = 1,
+    toeplitz: bool = False,
+    name: str = "gmlp",
     **kwargs,
-):
+) -> keras.Model:
     """gMLP, "Pay Attention to MLPs" (https://arxiv.org/abs/2105.08050). Defaults: gMLP-S.
 
     Args:
@@ -64,7 +66,14 @@ def gMLP(
     return image_classifier(GMLPBlock, arguments, dim=dim, depth=depth, name=name, **kwargs)
 
 
-def aMLP(dim=256, depth=24, hidden_dim=1536, attention_size=64, name="amlp", **kwargs):
+def aMLP(
+    dim: int = 256,
+    depth: int = 24,
+    hidden_dim: int = 1536,
+    attention_size: int = 64,
+    name: str = "amlp",
+    **kwargs,
+) -> keras.Model:
     """gMLP with a tiny attention of one head in the gate of each block.
 
     Args:
@@ -81,14 +90,14 @@ def aMLP(dim=256, depth=24, hidden_dim=1536, attention_size=64, name="amlp", **k
 
 
 def MLPMixer(
-    dim=512,
-    depth=8,
-    token_hidden_dim=None,
-    channel_hidden_dim=None,
-    dropout=0.0,
-    name="mixer",
+    dim: int = 512,
+    depth: int = 8,
+    token_hidden_dim: int | None = None,
+    channel_hidden_dim: int | None = None,
+    dropout: float = 0.0,
+    name: str = "mixer",
     **kwargs,
-):
+) -> keras.Model:
     """MLP-Mixer, "An all-MLP Architecture for Vision". Defaults: Mixer-S.
 
     Args:
@@ -109,7 +118,15 @@ def MLPMixer(
     return image_classifier(MixerBlock, arguments, dim=dim, depth=depth, name=name, **kwargs)
 
 
-def ResMLP(dim=384, depth=12, mlp_ratio=4, layer_scale=0.1, dropout=0.0, name="resmlp", **kwargs):
+def ResMLP(
+    dim: int = 384,
+    depth: int = 12,
+    mlp_ratio: float = 4,
+    layer_scale: float = 0.1,
+    dropout: float = 0.0,
+    name: str = "resmlp",
+    **kwargs,
+) -> keras.Model:
     """ResMLP, "Feedforward networks for image classification". Defaults: the sizes of ResMLP-S12.
 
     `keras_gmlp.fold(model)` returns the same model without Affine and LayerScale.
@@ -133,16 +150,16 @@ def ResMLP(dim=384, depth=12, mlp_ratio=4, layer_scale=0.1, dropout=0.0, name="r
 
 
 def EAMLP(
-    dim=384,
-    depth=14,
-    num_heads=24,
-    slots=64,
-    expansion=4,
-    mlp_ratio=3,
-    dropout=0.0,
-    name="eamlp",
+    dim: int = 384,
+    depth: int = 14,
+    num_heads: int = 24,
+    slots: int = 64,
+    expansion: int = 4,
+    mlp_ratio: float = 3,
+    dropout: float = 0.0,
+    name: str = "eamlp",
     **kwargs,
-):
+) -> keras.Model:
     """EAMLP, a ViT with external attention. Defaults: EAMLP-14 with a convolutional stem.
 
     Args:
@@ -171,8 +188,14 @@ def EAMLP(
 
 
 def FeedForwardOnly(
-    dim=192, depth=12, token_hidden_dim=None, mlp_ratio=4, dropout=0.0, name="ff_only", **kwargs
-):
+    dim: int = 192,
+    depth: int = 12,
+    token_hidden_dim: int | None = None,
+    mlp_ratio: float = 4,
+    dropout: float = 0.0,
+    name: str = "ff_only",
+    **kwargs,
+) -> keras.Model:
     """A ViT with attention replaced by an MLP over tokens. Defaults: tiny.
 
     Args:
@@ -197,8 +220,15 @@ def FeedForwardOnly(
 
 
 def ViT(
-    dim=384, depth=12, num_heads=6, mlp_ratio=4, dropout=0.0, class_token=True, name="vit", **kwargs
-):
+    dim: int = 384,
+    depth: int = 12,
+    num_heads: int = 6,
+    mlp_ratio: float = 4,
+    dropout: float = 0.0,
+    class_token: bool = True,
+    name: str = "vit",
+    **kwargs,
+) -> keras.Model:
     """Vision Transformer, "An Image is Worth 16x16 Words". Defaults: ViT-S.
 
     Args:

@@ -7,18 +7,18 @@ from keras_gmlp.models.language_model import language_model
 
 
 def gMLP(
-    vocabulary_size,
-    dim=512,
-    depth=48,
-    hidden_dim=3072,
-    gating="split",
-    attention_size=0,
-    toeplitz=True,
-    heads=1,
-    max_length=128,
-    name="gmlp",
+    vocabulary_size: int,
+    dim: int = 512,
+    depth: int = 48,
+    hidden_dim: int = 3072,
+    gating: str = "split",
+    attention_size: int = 0,
+    toeplitz: bool = True,
+    heads: int = 1,
+    max_length: int = 128,
+    name: str = "gmlp",
     **kwargs,
-):
+) -> keras.Model:
     """gMLP for text, "Pay Attention to MLPs" (https://arxiv.org/abs/2105.08050). Defaults: base.
 
     Args:
@@ -52,7 +52,14 @@ def gMLP(
     return language_model(GMLPBlock, arguments, vocabulary_size=vocabulary_size, **sizes, **kwargs)
 
 
-def aMLP(vocabulary_size, dim=512, depth=36, hidden_dim=3072, attention_size=64, **kwargs):
+def aMLP(
+    vocabulary_size: int,
+    dim: int = 512,
+    depth: int = 36,
+    hidden_dim: int = 3072,
+    attention_size: int = 64,
+    **kwargs,
+) -> keras.Model:
     """aMLP for text: a gMLP whose gates have a tiny attention. Defaults: base.
 
     Args:
@@ -72,17 +79,17 @@ def aMLP(vocabulary_size, dim=512, depth=36, hidden_dim=3072, attention_size=64,
 
 
 def BERT(
-    vocabulary_size,
-    dim=768,
-    depth=12,
-    num_heads=12,
-    mlp_ratio=4,
-    relative=True,
-    content=True,
-    max_length=128,
-    name="bert",
+    vocabulary_size: int,
+    dim: int = 768,
+    depth: int = 12,
+    num_heads: int = 12,
+    mlp_ratio: float = 4,
+    relative: bool = True,
+    content: bool = True,
+    max_length: int = 128,
+    name: str = "bert",
     **kwargs,
-):
+) -> keras.Model:
     """BERT, "BERT" (https://arxiv.org/abs/1810.04805), with norms before the branches by default.
 
     Dense layers and embeddings start from a truncated normal distribution of standard deviation

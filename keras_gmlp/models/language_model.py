@@ -1,5 +1,7 @@
 """The language model that all families share; the block is an argument."""
 
+from collections.abc import Callable
+
 import keras
 import numpy as np
 from keras import layers, ops
@@ -17,24 +19,24 @@ LOGITS = ("head", "head_bias")  # layers that compute logits, in float32
 
 
 def language_model(
-    block,
-    block_arguments=None,
+    block: Callable[..., layers.Layer],
+    block_arguments: dict | None = None,
     *,
-    vocabulary_size,
-    max_length=128,
-    dim=256,
-    depth=12,
-    dropout=0.0,
-    stochastic_depth=0.0,
-    positions=False,
-    segments=0,
-    separator=3,
-    norm_placement="pre",
-    kernel_initializer="glorot_uniform",
-    epsilon=1e-6,
-    dtype=None,
-    name=None,
-):
+    vocabulary_size: int,
+    max_length: int = 128,
+    dim: int = 256,
+    depth: int = 12,
+    dropout: float = 0.0,
+    stochastic_depth: float = 0.0,
+    positions: bool = False,
+    segments: int = 0,
+    separator: int = 3,
+    norm_placement: str = "pre",
+    kernel_initializer: str | keras.Initializer = "glorot_uniform",
+    epsilon: float = 1e-6,
+    dtype: str | keras.DTypePolicy | None = None,
+    name: str | None = None,
+) -> keras.Model:
     """Builds a token embedding, a stack of blocks and a head that predicts masked tokens.
 
     The head reads only the masked positions and compares them with the token embedding, so the
@@ -119,7 +121,9 @@ def language_model(
     return model
 
 
-def text_classifier(model, classes, dropout=0.1, name=None):
+def text_classifier(
+    model: keras.Model, classes: int, dropout: float = 0.1, name: str | None = None
+) -> keras.Model:
     """Returns a classifier of texts, or pairs of texts, on the encoder of a language model.
 
     It computes logits from the first token, `[CLS]`, by a dense layer with tanh and a linear layer,
@@ -165,7 +169,12 @@ def encoder(model):
     return inputs["token_ids"], model.get_layer(last).output
 
 
-def adapt(model, max_length=None, dropout=None, dtype=None):
+def adapt(
+    model: keras.Model,
+    max_length: int | None = None,
+    dropout: float | None = None,
+    dtype: str | keras.DTypePolicy | None = None,
+) -> keras.Model:
     """Returns a copy of a language model, or of a model on its encoder, with other settings.
 
     Args:

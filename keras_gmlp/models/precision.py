@@ -8,7 +8,7 @@ from keras_gmlp.objectives.metrics import Accuracy
 DTYPES = ("dtype", "reverse_dtype")
 
 
-def in_float32(model):
+def in_float32(model: keras.Model) -> keras.Model:
     """Copies a model with every layer in float32, compiled for evaluation.
 
     bfloat16 graphs do not convert to TFLite, and a saved model should load anywhere. The copy is

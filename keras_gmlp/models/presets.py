@@ -8,9 +8,13 @@ a number are language models.
 """
 
 import fnmatch
+from typing import TYPE_CHECKING, Any
 
 import keras_gmlp
 from keras_gmlp.utils.errors import did_you_mean
+
+if TYPE_CHECKING:
+    import keras
 
 # What rows of the tables share.
 _224 = {"input_shape": (224, 224, 3), "patch_size": 16, "classes": 1000}
@@ -153,7 +157,7 @@ def lookup(preset, table=IMAGE_PRESETS):
     return table[preset]
 
 
-def list_presets(pattern="*"):
+def list_presets(pattern: str = "*") -> list[str]:
     """Lists the names of presets that match a pattern.
 
     Args:
@@ -171,7 +175,7 @@ def list_presets(pattern="*"):
     return fnmatch.filter(PRESETS, pattern)
 
 
-def build(preset, tokenizer=None, **overrides):
+def build(preset: str, tokenizer: Any = None, **overrides) -> "keras.Model":
     """Builds the model of a preset with fresh weights; `keras_gmlp.text.build` is this function.
 
     Args:

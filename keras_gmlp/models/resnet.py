@@ -1,5 +1,7 @@
 """ResNet for small images, the convolutional baseline, built from Keras layers."""
 
+from collections.abc import Sequence
+
 import keras
 from keras import layers, ops
 
@@ -14,20 +16,20 @@ from keras_gmlp.models.common import (
 
 
 def ResNet(
-    depth=56,
-    width=16,
+    depth: int = 56,
+    width: int = 16,
     *,
-    input_shape=(32, 32, 3),
-    classes=10,
-    stochastic_depth=0.0,
-    include_top=True,
-    pooling=None,
-    classifier_activation=None,
-    mean=0.5,
-    std=0.5,
-    dtype=None,
-    name="resnet",
-):
+    input_shape: tuple[int, int, int] = (32, 32, 3),
+    classes: int = 10,
+    stochastic_depth: float = 0.0,
+    include_top: bool = True,
+    pooling: str | None = None,
+    classifier_activation: str | None = None,
+    mean: float | Sequence[float] = 0.5,
+    std: float | Sequence[float] = 0.5,
+    dtype: str | keras.DTypePolicy | None = None,
+    name: str = "resnet",
+) -> keras.Model:
     """Builds the CIFAR ResNet: three stages of basic blocks, shortcuts without weights.
 
     Args:

@@ -1,5 +1,8 @@
 """Opens saved Keras models."""
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from keras_gmlp.utils.errors import is_out_of_memory
@@ -7,8 +10,11 @@ from keras_gmlp.utils.files import require_bounded
 from keras_gmlp.utils.parsers import check_weights
 from keras_gmlp.utils.sources import find_model
 
+if TYPE_CHECKING:
+    import keras
 
-def load_model(path, compile=True):  # noqa: A002 (Keras' name)
+
+def load_model(path: str | Path, compile: bool = True) -> "keras.Model":  # noqa: A002 (Keras' name)
     """Loads a Keras model with the layers, losses and optimizers of this package.
 
     Args:

@@ -54,7 +54,7 @@ def token_grid(model):
     return height // stem.patch_size, width // stem.patch_size
 
 
-def features(model):
+def features(model: keras.Model) -> keras.Model:
     """Builds the model from images to the vectors that the head of a classifier takes.
 
     Vectors of similar images are similar: compare them by the cosine, or train a small classifier

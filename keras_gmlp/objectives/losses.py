@@ -1,5 +1,7 @@
 """Losses: classification by indices or rows of probabilities, and masked tokens."""
 
+from collections.abc import Sequence
+
 import keras
 import numpy as np
 from keras import ops
@@ -46,7 +48,13 @@ class CrossEntropy(keras.losses.Loss):
         1.3863
     """
 
-    def __init__(self, label_smoothing=0.0, name="cross_entropy", class_weights=None, **kwargs):
+    def __init__(
+        self,
+        label_smoothing: float = 0.0,
+        name: str = "cross_entropy",
+        class_weights: Sequence[float] | None = None,
+        **kwargs,
+    ):
         super().__init__(name=name, **kwargs)
         self.label_smoothing = label_smoothing
         self.class_weights = None if class_weights is None else [float(w) for w in class_weights]
@@ -86,7 +94,7 @@ class MaskedCrossEntropy(keras.losses.Loss):
         0.6931
     """
 
-    def __init__(self, name="masked_cross_entropy", **kwargs):
+    def __init__(self, name: str = "masked_cross_entropy", **kwargs):
         super().__init__(name=name, **{"reduction": "mean_with_sample_weight", **kwargs})
 
     def call(self, y_true, y_pred):

@@ -21,7 +21,7 @@ class Accuracy(keras.metrics.MeanMetricWrapper):
 
     _direction = "up"  # where callbacks of Keras look what is better
 
-    def __init__(self, name="accuracy", dtype=None):
+    def __init__(self, name: str = "accuracy", dtype: str | keras.DTypePolicy | None = None):
         super().__init__(matches, name=name, dtype=dtype)
 
     def get_config(self):  # without the function, which the class says
@@ -44,7 +44,7 @@ class Perplexity(keras.metrics.Mean):
 
     _direction = "down"  # see `Accuracy`
 
-    def __init__(self, name="perplexity", dtype=None):
+    def __init__(self, name: str = "perplexity", dtype: str | keras.DTypePolicy | None = None):
         super().__init__(name=name, dtype=dtype)
 
     def update_state(self, y_true, y_pred, sample_weight=None):
@@ -79,7 +79,12 @@ class MeanAveragePrecision(keras.metrics.Metric):
     _direction = "up"  # see `Accuracy`
     steps, limit = 256, 16
 
-    def __init__(self, classes, name="mean_average_precision", dtype=None):
+    def __init__(
+        self,
+        classes: int,
+        name: str = "mean_average_precision",
+        dtype: str | keras.DTypePolicy | None = None,
+    ):
         super().__init__(name=name, dtype=dtype)
         self.classes, self.bins = classes, 2 * self.limit * self.steps + 1
         self.found, self.total = (

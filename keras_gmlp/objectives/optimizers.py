@@ -35,7 +35,7 @@ class LayerwiseAdamW(keras.optimizers.AdamW):
     Reference: "BEiT", https://arxiv.org/abs/2106.08254.
     """
 
-    def __init__(self, *args, layer_decay=0.75, **kwargs):
+    def __init__(self, *args, layer_decay: float = 0.75, **kwargs):
         super().__init__(*args, **kwargs)
         self.layer_decay = layer_decay
 

@@ -1,5 +1,8 @@
 """`finetune`: from a folder of pictures to a trained model, in one call."""
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 from keras_gmlp.data.datasets import canonical_name
 from keras_gmlp.data.images.image_data import ImageData
 from keras_gmlp.data.run_folder import Run
@@ -9,20 +12,23 @@ from keras_gmlp.runs.settings import RunSettings, choose_start
 from keras_gmlp.training.precision import choose_precision
 from keras_gmlp.utils.sources import DEFAULT_BACKBONE
 
+if TYPE_CHECKING:
+    import keras
+
 
 def finetune(
-    data,
-    weights=None,
+    data: str | Path | ImageData,
+    weights: str | Path | None = None,
     *,
-    directory=None,
-    image_size=None,
-    validation=None,
-    groups=None,
-    export=False,
-    restart=False,
-    verbose="auto",
+    directory: str | Path | None = None,
+    image_size: int | tuple[int, int] | None = None,
+    validation: float | None = None,
+    groups: str | None = None,
+    export: bool = False,
+    restart: bool = False,
+    verbose: str | int = "auto",
     **changes,
-):
+) -> tuple["keras.Model", dict]:
     """Trains a classifier of your own pictures from a model that knows photographs.
 
     It fits a linear head to the features of the weights, trains all layers at two learning rates,

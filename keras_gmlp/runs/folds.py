@@ -4,10 +4,11 @@ import dataclasses
 import statistics
 from pathlib import Path
 
+from keras_gmlp.runs.settings import RunSettings
 from keras_gmlp.utils.files import write_json
 
 
-def fold_settings(settings, count):
+def fold_settings(settings: RunSettings, count: int) -> list[RunSettings]:
     """Returns the settings of the run on each fold.
 
     Args:

@@ -2,17 +2,20 @@
 
 import dataclasses
 import json
+from collections.abc import Callable
+from pathlib import Path
 
+from keras_gmlp.data.images.image_data import ImageData
 from keras_gmlp.data.run_folder import Run
 from keras_gmlp.runs.choosing import choose
-from keras_gmlp.runs.prepare import build, prepare
+from keras_gmlp.runs.prepare import PreparedRun, build, prepare
 from keras_gmlp.runs.settings import RunSettings
 from keras_gmlp.training.devices import agree, is_main, single_device
 from keras_gmlp.training.train import train
 from keras_gmlp.utils.errors import naming_errors
 
 
-def read_run(directory):
+def read_run(directory: str | Path) -> RunSettings:
     """Returns the settings of a run from its `recipe.json`.
 
     Args:
@@ -32,16 +35,16 @@ def read_run(directory):
 
 
 def train_run(
-    settings,
-    export=True,
+    settings: RunSettings,
+    export: bool = True,
     *,
-    dataset=None,
-    introduce=lambda run: None,
-    report=lambda text: None,
-    restart=False,
-    verbose="auto",
+    dataset: ImageData | None = None,
+    introduce: Callable[[PreparedRun], None] = lambda run: None,
+    report: Callable[[str], None] = lambda text: None,
+    restart: bool = False,
+    verbose: str | int = "auto",
     **options,
-):
+) -> dict:
     """Trains one run, or resumes it.
 
     With the recipe `"finetune"` it first chooses what the settings leave open, on held-out images.

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import os
 from pathlib import Path
+from typing import Self
 
 from keras_gmlp.data.datasets import find_path, holds_files
 from keras_gmlp.data.dividing import find_groups
@@ -13,7 +14,7 @@ from keras_gmlp.data.images.table import name_folder
 from keras_gmlp.data.run_folder import Run
 from keras_gmlp.data.text.labelled_texts import TextSource, name_columns
 from keras_gmlp.models.presets import IMAGE_PRESETS, TEXT_PRESETS, lookup
-from keras_gmlp.training.recipes import find_recipe, override
+from keras_gmlp.training.recipes import Recipe, find_recipe, override
 from keras_gmlp.utils.errors import check_ranges, require_one_of, shortened
 from keras_gmlp.utils.files import require_output
 from keras_gmlp.utils.sources import DEFAULT_BACKBONE, find_shipped
@@ -185,42 +186,42 @@ class RunSettings:
             require_one_of("fit", self.fit, FITS)
 
     @property
-    def kind(self):
+    def kind(self) -> str:
         """The field that names the data: `"data"`, `"prepared"` or `"task"`."""
         return next((kind for kind in KINDS if getattr(self, kind) is not None), "data")
 
     @property
-    def size(self):
+    def size(self) -> tuple[int, int] | None:
         """`(height, width)` of `image_size`, or `None`."""
         size = self.image_size
         return (size, size) if isinstance(size, int) else size
 
     @property
-    def patches(self):
+    def patches(self) -> dict[str, int]:
         """`patch_size` and `patch_window`, a dict of those that are set."""
         patches = {"patch_size": self.patch_size, "patch_window": self.patch_window}
         return {name: value for name, value in patches.items() if value is not None}
 
     @property
-    def changes(self):
+    def changes(self) -> dict:
         """The settings of the recipe that differ from the named one, a dict."""
         own = {name: getattr(self, name) for name in OF_RECIPE}
         own = {n: v for n, v in own.items() if v is not None and v is not False}
         return {**own, **self.set}
 
     @property
-    def leaves_head(self):
+    def leaves_head(self) -> bool:
         """Whether this is a fine-tuning of no epochs: only a head is fitted."""
         return bool(self.weights) and self.recipe == "finetune" and self.changes.get("epochs") == 0
 
     @property
-    def text_source(self):
+    def text_source(self) -> TextSource:
         """The `TextSource` of the texts of a task."""
         columns = name_columns(self.column, self.label, self.test)
         places = self.hold_out or 0.0, self.data_dir, self.validation or 0.0
         return TextSource(self.task, columns, *places)
 
-    def make_recipe(self):
+    def make_recipe(self) -> Recipe:
         """Returns the `Recipe`: the named one with the changes.
 
         Raises:
@@ -237,12 +238,12 @@ class RunSettings:
             )
         return recipe
 
-    def with_changes(self, **changes):
+    def with_changes(self, **changes) -> Self:
         """Returns these settings with more changes of the recipe."""
         own = {name: changes.pop(name) for name in OF_RECIPE if name in changes}
         return dataclasses.replace(self, **own, set={**self.set, **changes})
 
-    def check(self):
+    def check(self) -> None:
         """Raises a `ValueError` for settings that cannot work, before anything is loaded."""
         recipe = self.make_recipe()
         if self.kind == "task" and recipe.stochastic_depth is not None:
@@ -259,7 +260,7 @@ class RunSettings:
                 raise ValueError(f"{self.out} is where the weights are; choose another directory.")
         require_output(self.out, getattr(self, self.kind), self.test)
 
-    def to_dict(self):
+    def to_dict(self) -> dict:
         """Returns the settings that are not the default, a dict for JSON."""
         return {
             field.name: value
@@ -267,7 +268,7 @@ class RunSettings:
             if (value := getattr(self, field.name)) not in (field.default, {})
         }
 
-    def record(self):
+    def record(self) -> dict:
         """Returns what a run can resume with only, a dict for `recipe.json`."""
         others = ("model", "image_size", "fit")  # recorded of the model and of the data
         names = [name for name in KINDS[self.kind] if name not in others]

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -49,7 +50,7 @@ class Classifier:
     path: Path
     task: str
     preparation: dict = dataclasses.field(default_factory=dict)
-    model: object = None
+    model: Any = None
     named: bool = True
     confidence: Confidence = dataclasses.field(default_factory=Confidence)
     parts: tuple[tuple[float, float, float], ...] = ()
@@ -58,11 +59,11 @@ class Classifier:
         """Returns what the task predicts for an image: usually what `classify` returns."""
         return find_task(self.task).predict(self, image, **options)
 
-    def read(self, image):
+    def read(self, image: Any) -> np.ndarray:
         """Reads an image to the model's pixels; see `data.images.read_image.read_image`."""
         return read_image(image, self.image_shape, **self.preparation)
 
-    def classify(self, image, top=5):
+    def classify(self, image: Any, top: int = 5) -> list:
         """Returns the most probable classes of an image.
 
         Args:
@@ -83,7 +84,7 @@ class Classifier:
             return [self.classify(one, top) for one in image]
         return [(row["label"], row["score"]) for row in self.answer(image, top)]
 
-    def answer(self, image, top=5):
+    def answer(self, image: Any, top: int = 5) -> list:
         """Returns the most probable classes of an image, and if it is known.
 
         Arguments and errors are those of `classify`; several images give a list of results.
@@ -101,7 +102,7 @@ class Classifier:
         require_numbers(logits, self.path)
         return self.confidence.rank(logits, self.labels, top)
 
-    def find_labels(self, image):
+    def find_labels(self, image: Any) -> list:
         """Returns the labels of an image: those that reach their thresholds.
 
         Args:

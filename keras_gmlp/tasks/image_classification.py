@@ -96,7 +96,7 @@ class ImageClassification(Task):
 
             without_compiler(model)
 
-    def class_weights(self, labels, classes):
+    def class_weights(self, labels, classes) -> np.ndarray:
         """Returns the weight of each class by `balance`; their mean over the images is 1."""
         counts = np.bincount(labels, minlength=classes)
         weights = np.maximum(counts, 1.0) ** -self.balance  # a fraction may lack classes
@@ -191,7 +191,7 @@ class ImageClassification(Task):
         return images, cls.find_truth(data)[places]
 
     @classmethod
-    def find_truth(cls, data):
+    def find_truth(cls, data) -> np.ndarray:
         """Returns what `score_logits` takes for each class, or set of labels, of the data."""
         refuse_several(data.name, data.label_sets)
         return np.arange(len(data.labels))

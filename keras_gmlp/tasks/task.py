@@ -92,7 +92,7 @@ class Task:
         raise NotImplementedError
 
     @classmethod
-    def check_samples(cls, model, data):
+    def check_samples(cls, model, data) -> tuple:
         """Returns samples to check exported files with, and their truth.
 
         Args:
@@ -103,17 +103,17 @@ class Task:
         raise NotImplementedError
 
     @classmethod
-    def encode(cls, model, samples):
+    def encode(cls, model, samples) -> dict[str, np.ndarray]:
         """Returns the arrays that `model.run` takes for samples, a dict by name of the input."""
         raise NotImplementedError
 
     @classmethod
-    def score_logits(cls, logits, truth):
+    def score_logits(cls, logits, truth) -> dict[str, float]:
         """Returns the scores of logits in the check of an exported file, a dict."""
         return round_scores({"accuracy": np.mean(logits.argmax(-1) == truth)})
 
     @classmethod
-    def load_samples(cls, models, source, split=None, limit=None):
+    def load_samples(cls, models, source, split=None, limit=None) -> tuple:
         """Returns labelled samples that loaded models are scored on.
 
         Args:
@@ -129,14 +129,14 @@ class Task:
         raise NotImplementedError
 
     @classmethod
-    def score(cls, model, samples):
+    def score(cls, model, samples) -> tuple:
         """Returns the scores of a loaded model, a dict, and its predictions or `None`.
 
         Predictions are `tasks.scores.Predictions`.
         """
         raise NotImplementedError
 
-    def objective(self, model, data=None):
+    def objective(self, model, data=None) -> tuple:
         """Returns what training minimizes and measures.
 
         The default is the cross-entropy of classes and their accuracy. The setting
@@ -160,10 +160,10 @@ class Task:
         """Returns the task for the data: this one, or another with its settings."""
         return self
 
-    def check_fit(self, model, data):
+    def check_fit(self, model, data) -> None:
         """Raises a `ValueError` if the model does not fit the data."""
 
-    def samples_per_epoch(self, data):
+    def samples_per_epoch(self, data) -> int:
         """Returns the number of training samples in an epoch."""
         return len(data.train)
 
@@ -176,11 +176,11 @@ class Task:
         """
         raise NotImplementedError
 
-    def fits_device(self, data):
+    def fits_device(self, data) -> bool:
         """Returns whether `device_data` is implemented and the data may stay on a device."""
         return False
 
-    def device_data(self, data, seed, epochs):
+    def device_data(self, data, seed, epochs) -> tuple:
         """Returns the training data for a device (JAX).
 
         Returns:
@@ -193,7 +193,7 @@ class Task:
         """Returns batches of a split in order, of its first `samples` or (-1) of all."""
         raise NotImplementedError
 
-    def validation_split(self, data):
+    def validation_split(self, data) -> str:
         """Returns the name of the split that is tested after each epoch."""
         return "test" if getattr(data, "validation", None) is None else "validation"
 
@@ -201,19 +201,19 @@ class Task:
         """Returns the batches that are tested after each epoch."""
         return self.evaluation_batches(data, self.validation_split(data))
 
-    def compile(self, model, optimizer, data=None):
+    def compile(self, model, optimizer, data=None) -> None:
         """Compiles a model with its objective on the data, or for the final test (`None`)."""
         loss, metrics = self.objective(model, data)
         model.compile(optimizer, loss=loss, weighted_metrics=metrics)
 
-    def describe_data(self, data):
+    def describe_data(self, data) -> dict:
         """Returns what `recipe.json` says about the data, a dict."""
         raise NotImplementedError
 
-    def write_card(self, path, model, data, metadata):
+    def write_card(self, path, model, data, metadata) -> None:
         """Adds a card to a model's file; see `keras_gmlp.utils.card`. The default adds none."""
 
-    def write_files(self, data, directory):
+    def write_files(self, data, directory) -> None:
         """Writes what a user of the model needs next to it: its class names and its tokenizer."""
         if labels := getattr(data, "labels", ()):
             with atomic_write(directory / "labels.txt") as temporary:
@@ -221,11 +221,11 @@ class Task:
         if hasattr(data, "tokenizer"):
             data.tokenizer.save(directory / "tokenizer.json")
 
-    def settings(self):
+    def settings(self) -> dict:
         """Returns the task's settings for `recipe.json`, a dict."""
         return {"task": self.name, **dataclasses.asdict(self)}
 
-    def evaluate(self, model, data, split="test", samples=-1, verbose=0):
+    def evaluate(self, model, data, split="test", samples=-1, verbose=0) -> dict[str, float]:
         """Returns loss and metrics of a compiled model, a dict of numbers with six digits."""
         batches = self.evaluation_batches(data, split, samples)
         with one_line_errors():

@@ -123,7 +123,7 @@ class TextClassification(TextTask):
         return ClassScorer(model, labels, known)
 
     @classmethod
-    def read_logits(cls, model, texts):
+    def read_logits(cls, model, texts) -> np.ndarray:
         """Returns the logits of texts, with a progress bar."""
         parts = run_in_parts(model, cls.encode(model, texts.texts))
         return np.concatenate([part for _, part in parts])

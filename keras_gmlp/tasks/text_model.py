@@ -4,6 +4,7 @@ import dataclasses
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, Self
 
 from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.tasks.confidence import Confidence
@@ -36,14 +37,14 @@ class TextModel:
     path: Path
     pairs: bool | None = None
     warn: Callable[[str], None] = warnings.warn
-    model: object = None
+    model: Any = None
     confidence: Confidence = dataclasses.field(default_factory=Confidence)
 
     def __call__(self, *texts, **options):
         """Returns what the task predicts for texts; the methods below say it for each task."""
         return find_task(self.task).predict(self, *texts, **options)
 
-    def fill_mask(self, text, top=5, pieces=False):
+    def fill_mask(self, text: str | list[str], top: int = 5, pieces: bool = False) -> list:
         """Returns the most probable words for each `[MASK]` in a text.
 
         Args:
@@ -64,7 +65,9 @@ class TextModel:
         """
         return self.require("fill_mask")(text, top, pieces)
 
-    def classify(self, text, pair=None, top=None):
+    def classify(
+        self, text: str | list[str], pair: str | list[str] | None = None, top: int | None = None
+    ) -> list:
         """Returns the classes of a text or of a pair of texts.
 
         Args:
@@ -84,7 +87,7 @@ class TextModel:
         """
         return self.require("classify")(text, pair, top)
 
-    def require(self, method):
+    def require(self, method: str) -> Self:
         """Returns the model as a function; raises a `ValueError` if its task has another method."""
         own = find_task(self.task)
         if own.method != method:
@@ -92,7 +95,7 @@ class TextModel:
             raise ValueError(f"{self.path} is {own.kind}; expected {kinds[method]}.")
         return self
 
-    def encode(self, text, pair=None):
+    def encode(self, text: str, pair: str | None = None) -> Any:
         """Returns the `Encoding` of a text at the model's length; warns if it was cut."""
         whole = len(self.tokenizer.encode(text, pair).ids)
         if whole > self.length:

@@ -52,12 +52,12 @@ class TextTask(Task):
     cuts = ()  # numbers of tokens to which batches of short texts are cut
 
     @classmethod
-    def recipes(cls):
+    def recipes(cls) -> dict[str, dict]:
         """Returns the arguments of `Recipe` by the name of the recipe, the task among them."""
         return {}
 
     @classmethod
-    def find_unknown(cls, data):
+    def find_unknown(cls, data) -> str:
         """Returns a line if the tokenizer does not know many tokens, otherwise `""`."""
         encodings = data.tokenizer.encode_batch(data.train.texts[:FEW])
         added = data.tokenizer.cls_id, data.tokenizer.sep_id

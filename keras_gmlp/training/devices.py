@@ -3,13 +3,15 @@
 import contextlib
 import json
 import zlib
+from collections.abc import Iterator
+from typing import Any
 
 import keras
 import numpy as np
 
 
 @contextlib.contextmanager
-def use_devices(devices=1):
+def use_devices(devices: int | str = 1) -> Iterator[Any]:
     """Trains the models that are built inside the context on several devices.
 
     Build the model inside the context too: Keras places variables when it creates them. A batch

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from typing import Any
 
 from keras_gmlp.data.batches.augmentation import Augmentation
 from keras_gmlp.tasks.image_classification import ImageClassification
@@ -101,18 +102,18 @@ class Recipe:
                 f"Settings of a task must differ from those of a recipe; received {sorted(shared)}."
             )
 
-    def model_arguments(self):
+    def model_arguments(self) -> dict:
         """Returns the arguments that the model must be built with, a dict."""
         depth = {} if self.stochastic_depth is None else {"stochastic_depth": self.stochastic_depth}
         return {"dtype": self.precision, **depth}
 
-    def count_batches(self, data):
+    def count_batches(self, data: Any) -> tuple[int, int]:
         """Returns how many samples a batch has, and how many batches an epoch."""
         samples = self.task.samples_per_epoch(data)
         batch_size = min(self.batch_size, samples)
         return batch_size, samples // batch_size
 
-    def settings(self):
+    def settings(self) -> dict:
         """Returns all settings for `recipe.json`, a dict; those of the task are not nested."""
         names = [field.name for field in dataclasses.fields(self) if field.name != "task"]
         return {name: getattr(self, name) for name in names} | self.task.settings()

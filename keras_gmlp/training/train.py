@@ -4,9 +4,12 @@ import contextlib
 import dataclasses
 import math
 import statistics
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import keras
+import numpy as np
 
 from keras_gmlp.data.own_arrays import from_arrays, is_raw
 from keras_gmlp.data.run_folder import RESTORE, Run
@@ -25,7 +28,7 @@ from keras_gmlp.training.checkpoints import RunCheckpoint
 from keras_gmlp.training.devices import agree, check_agreement, is_main, single_device
 from keras_gmlp.training.model_card import write_model_card
 from keras_gmlp.training.pipeline import adapt_layers, choose_pipeline, fit, prepare_fit
-from keras_gmlp.training.recipes import find_recipe
+from keras_gmlp.training.recipes import Recipe, find_recipe
 from keras_gmlp.training.run_directory import LOCK_TIMEOUT, claim, read_history, trim_history
 from keras_gmlp.utils import plotting
 from keras_gmlp.utils.errors import first_line
@@ -33,19 +36,19 @@ from keras_gmlp.utils.files import atomic_write, directory_lock, write_json
 
 
 def train(
-    model,
-    data,
-    recipe,
-    directory=None,
+    model: keras.Model,
+    data: Any,
+    recipe: Recipe | str,
+    directory: str | Path | None = None,
     *,
-    restart=False,
-    verbose="auto",
-    callbacks=(),
-    extra=None,
-    measured=None,
-    origin=None,
-    vectors=None,
-):
+    restart: bool = False,
+    verbose: str | int = "auto",
+    callbacks: Sequence[keras.callbacks.Callback] = (),
+    extra: dict | None = None,
+    measured: dict | None = None,
+    origin: dict | None = None,
+    vectors: tuple[np.ndarray, np.ndarray] | None = None,
+) -> dict:
     """Trains a model and saves everything about the run in a directory.
 
     A run that was stopped resumes after its last checkpoint when it is called again with the same

@@ -43,7 +43,7 @@ MARKS = {
 SAME = {"BertForPreTraining": "BertForMaskedLM", "BertForQuestionAnswering": "BertModel"}
 
 
-def load_bert(source):
+def load_bert(source: str | Path) -> tuple[keras.Model, Tokenizer]:
     """Loads a BERT that the package transformers saved, with the head that it has.
 
     Args:

@@ -1,12 +1,15 @@
 """`load`: a model of any task and format as one callable object."""
 
 import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 from keras_gmlp.inference.opening import open_model
 from keras_gmlp.utils.sources import find_model
 
 
-def load(source, threads=None, warn=warnings.warn):
+def load(source: str | Path, threads: int | None = None, warn: Callable = warnings.warn) -> Any:
     """Loads a model of images or texts.
 
     Args:

@@ -6,6 +6,7 @@ from pathlib import Path
 import keras
 import numpy as np
 
+from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.inference.opening import open_keras, open_model
 from keras_gmlp.layers import PatchEmbedding
 from keras_gmlp.models import presets
@@ -209,7 +210,9 @@ def _load_own(path, source, preset):
     )
 
 
-def build(preset, weights=None, tokenizer=None, **overrides):
+def build(
+    preset: str, weights: str | Path | None = None, tokenizer: Tokenizer | None = None, **overrides
+) -> keras.Model:
     """Builds the model of a preset, with fresh weights or with trained ones.
 
     Args:

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import keras
 import numpy as np
 from keras import ops
 
@@ -28,7 +29,7 @@ class TransferReport:
         return ", ".join([*parts, *([f"fresh: {' '.join(self.fresh)}"] if self.fresh else [])])
 
 
-def transfer(source, target, head=True):
+def transfer(source: keras.Model, target: keras.Model, head: bool = True) -> TransferReport:
     """Copies the weights of a model to a model for another image size or other classes.
 
     A matrix W over tokens becomes `U W D`, where D maps the new token grid to the old one and U

@@ -2,6 +2,7 @@
 
 import math
 import weakref
+from typing import Any
 
 import keras
 import numpy as np
@@ -13,6 +14,7 @@ from keras_gmlp.data.batches.augmentation import (
     make_draw,
 )
 from keras_gmlp.data.batches.order import Passes, Position
+from keras_gmlp.data.images.image_data import ImageData
 from keras_gmlp.data.images.resized_crop import draw_windows
 from keras_gmlp.data.images.samples import READERS
 from keras_gmlp.utils.environment import require
@@ -22,7 +24,12 @@ PREFETCHED = 4  # batches prepared ahead of the training step
 PREPARED = 2**30  # bytes of batches that are read or augmented at a time, or prepared ahead
 
 
-def training_batches(data, batch_size, augmentation=None, position=0):
+def training_batches(
+    data: ImageData,
+    batch_size: int,
+    augmentation: Augmentation | None = None,
+    position: int | Position = 0,
+) -> Any:
     """Returns shuffled, augmented batches of the training split; one iteration is one epoch.
 
     The same seed gives the same batches in every epoch, also when a run resumes.
@@ -114,7 +121,9 @@ def make_windows(numbers, scale):
     return lambda rows, height, width: draw_windows(numbers[rows], height, width, scale, np)
 
 
-def evaluation_batches(data, batch_size=250, split="test", samples=-1):
+def evaluation_batches(
+    data: ImageData, batch_size: int = 250, split: str = "test", samples: int = -1
+) -> keras.utils.PyDataset:
     """Returns unchanged batches of a split, in order: (uint8 images, class indices).
 
     Sets of labels become rows of 0 and 1, float32 `(batch, classes)`.

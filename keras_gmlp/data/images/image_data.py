@@ -2,6 +2,8 @@
 
 import dataclasses
 
+import numpy as np
+
 from keras_gmlp.data.images.resizing import FITS
 from keras_gmlp.data.images.samples import Samples, from_dataset
 from keras_gmlp.data.label_sets import make_rows
@@ -58,13 +60,13 @@ class ImageData:
                     f"expected whole numbers from 0 to {count - 1}."
                 )
 
-    def label_rows(self):
+    def label_rows(self) -> np.ndarray | None:
         """Returns a row of 0 and 1 for each set of labels, float32 `(sets, classes)`, or `None`."""
         if self.label_sets is None:
             return None
         return make_rows(self.label_sets, len(self.labels))
 
-    def splits(self):
+    def splits(self) -> dict[str, Samples]:
         """Returns the splits by name, a dict; without `validation` if there is none."""
         splits = {"train": self.train, "test": self.test, "validation": self.validation}
         return {name: split for name, split in splits.items() if split is not None}

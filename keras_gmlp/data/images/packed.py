@@ -26,7 +26,7 @@ DESCRIPTION = "packed.json"
 VERSION = 1
 
 
-def pack(data, folder):
+def pack(data: ImageData, folder: str | Path) -> int:
     """Writes a data set as a packed set, complete or not at all.
 
     Args:

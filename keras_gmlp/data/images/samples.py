@@ -5,7 +5,9 @@ import functools
 import itertools
 import os
 import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Self
 
 import numpy as np
 from PIL import Image
@@ -42,7 +44,15 @@ class Samples:
     in_order = False  # whether reading is fast in this order only, and finds the labels
     _kept = None  # these samples in memory
 
-    def __init__(self, labels, shape, read, source=None, in_memory=False, cut=None):
+    def __init__(
+        self,
+        labels: np.ndarray,
+        shape: tuple[int, int, int],
+        read: Callable[[np.ndarray], np.ndarray],
+        source: Callable[[int], bytes | np.ndarray] | None = None,
+        in_memory: bool = False,
+        cut: Callable[..., np.ndarray] | None = None,
+    ):
         self.shape, self.in_memory = tuple(shape), in_memory
         self._labels, self._read, self._source, self.cut = labels, read, source, cut
         self._places = np.arange(len(labels))
@@ -51,31 +61,31 @@ class Samples:
         return len(self._places)
 
     @property
-    def labels(self):
+    def labels(self) -> np.ndarray:
         """The class indices, int64 `(samples,)`."""
         if UNREAD in self._labels[self._places]:
             self.read([-1])
         return self._labels[self._places]
 
     @property
-    def sources(self):
+    def sources(self) -> list:
         """What a run records of each sample, a list; empty if it records nothing."""
         return [] if self._source is None else list(map(self._source, self._places))
 
     @property
-    def paths(self):
+    def paths(self) -> list[bytes]:
         """The paths of the files as bytes, a list; empty if images are not in files."""
         first = self.take(slice(1)).sources
         return self.sources if first and isinstance(first[0], bytes) else []
 
-    def take(self, indices):
+    def take(self, indices: slice | np.ndarray) -> Self:
         """Returns some of the samples; `indices` are a slice, or an array in ascending order."""
         part = copy.copy(self)
         part._places = self._places[indices]
         part._kept = self._kept and self._kept.take(indices)
         return part
 
-    def read(self, indices, windows=None):
+    def read(self, indices: slice | np.ndarray, windows: Callable | None = None) -> np.ndarray:
         """Reads images.
 
         Args:
@@ -94,11 +104,11 @@ class Samples:
             return self.cut(places, windows)
         return read_windows(self._read(places), windows, self.shape)
 
-    def fits_in_memory(self):
+    def fits_in_memory(self) -> bool:
         """Returns whether the pixels of all samples may stay in memory; see `MEMORY_LIMIT`."""
         return len(self) * int(np.prod(self.shape)) <= MEMORY_LIMIT
 
-    def keep(self):
+    def keep(self) -> "Samples":
         """Returns these samples in memory, if they fit; so no image is read twice."""
         if self.in_memory or not self.fits_in_memory():
             return self
@@ -110,7 +120,7 @@ class Samples:
             self._kept = from_pixels(images, self.labels)
         return self._kept
 
-    def arrays(self):
+    def arrays(self) -> tuple[np.ndarray, np.ndarray]:
         """Returns uint8 images `(samples, height, width, channels)` and their `labels`.
 
         Do not write to the images: they stay in memory if they fit.
@@ -118,7 +128,7 @@ class Samples:
         kept = self.keep()
         return kept.read(slice(None)), kept.labels
 
-    def batches(self, size):
+    def batches(self, size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yields the samples in order, two batches of them in memory.
 
         Args:
@@ -136,7 +146,7 @@ class Samples:
                     coming.append(ahead.submit(following.read, slice(None)))
                 yield images, part._labels[part._places]
 
-    def stream(self):
+    def stream(self) -> Iterator[np.ndarray]:
         """Yields all images in order, a few at a time, and shows the progress."""
         done = 0
         with ProgressBar("reading images", len(self)) as progress:

@@ -7,6 +7,7 @@ tokenizer.json and the tokens; training opens it without reading the text again.
 import dataclasses
 import hashlib
 import itertools
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -166,7 +167,14 @@ class PreparedCorpus:
         return cls(tokenizer, *corpora, folder.resolve().name)
 
 
-def prepare_corpus(files, tokenizer, folder, valid, lowercase=True, strip_accents=False):
+def prepare_corpus(
+    files: str | Path | Sequence[str | Path],
+    tokenizer: int | str | Path | Tokenizer,
+    folder: str | Path,
+    valid: str | Path | Sequence[str | Path],
+    lowercase: bool = True,
+    strip_accents: bool = False,
+) -> PreparedCorpus:
     """Trains a tokenizer on text files and encodes them, for training.
 
     Args:

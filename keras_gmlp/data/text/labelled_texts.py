@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import functools
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -92,7 +93,14 @@ class TextSource:
         return _read_all(self.name, data_dir=self.data_dir, **(self.columns or {}))
 
 
-def load_text(name, text=None, label=None, test=None, seed=0, data_dir=None):
+def load_text(
+    name: str | Path,
+    text: str | Sequence[str] | None = None,
+    label: str | None = None,
+    test: str | Path | None = None,
+    seed: int = 0,
+    data_dir: str | Path | None = None,
+) -> TextData:
     """Opens labelled texts.
 
     Args:

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 
 from keras_gmlp.data.batches.order import Passes, make_generator
+from keras_gmlp.data.text.corpus import Corpus
 
 MASKED, RANDOM = 0.8, 0.1  # of the chosen tokens, as in BERT; the rest stay as they are
 SHORTEST = 8  # tokens in a cut window
@@ -126,7 +127,16 @@ class MaskedBatches(keras.utils.PyDataset):
     # the first epoch. An endless set in one thread comes in order on every backend.
     num_batches = None
 
-    def __init__(self, corpus, batch_size=256, length=128, rate=0.15, seed=0, start=0, cut=CUT):
+    def __init__(
+        self,
+        corpus: Corpus,
+        batch_size: int = 256,
+        length: int = 128,
+        rate: float = 0.15,
+        seed: int = 0,
+        start: int = 0,
+        cut: float = CUT,
+    ):
         super().__init__()
         self.corpus, self.windows = corpus, corpus.windows(length)
         self.batch_size, self.length, self.rate, self.cut = batch_size, length, rate, cut

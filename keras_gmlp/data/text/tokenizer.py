@@ -4,8 +4,10 @@ import copy
 import hashlib
 import itertools
 import os
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any, Self
 from unicodedata import category
 
 import numpy as np
@@ -57,7 +59,7 @@ class Tokenizer:
     'the hat'
     """
 
-    def __init__(self, text, source="tokenizer.json"):
+    def __init__(self, text: str, source: str | Path = "tokenizer.json"):
         self.text = text
         self._vocabulary, self._steps = read_wordpiece(text, source)
         # Of the special tokens only [MASK] may be written in a text; all others are plain text.
@@ -67,7 +69,13 @@ class Tokenizer:
         self._sized = {None: self._add_ends(self._tokens)}
 
     @classmethod
-    def train(cls, files_or_lines, vocabulary_size=16384, lowercase=True, strip_accents=False):
+    def train(
+        cls,
+        files_or_lines: str | Path | Iterable[str],
+        vocabulary_size: int = 16384,
+        lowercase: bool = True,
+        strip_accents: bool = False,
+    ) -> Self:
         """Learns a vocabulary; the same text gives the same one.
 
         Args:
@@ -89,7 +97,9 @@ class Tokenizer:
         return cls(trained.to_str(pretty=True))
 
     @classmethod
-    def from_vocabulary(cls, path, lowercase=True, strip_accents=None):
+    def from_vocabulary(
+        cls, path: str | Path, lowercase: bool = True, strip_accents: bool | None = None
+    ) -> Self:
         """Opens BERT's `vocab.txt`: one token a line, whose number is its id.
 
         Accents are stripped if letters are lowered, unless `strip_accents` says otherwise.
@@ -98,38 +108,38 @@ class Tokenizer:
         return cls(make_wordpiece(ids, lowercase, strip_accents).to_str(pretty=True), path)
 
     @classmethod
-    def load(cls, path):
+    def load(cls, path: str | Path) -> Self:
         """Opens a `tokenizer.json`, or a `vocab.txt` by its suffix."""
         if Path(path).suffix.lower() == ".txt":
             return cls.from_vocabulary(path)
         return cls(read_text(path), path)
 
-    def save(self, path):
+    def save(self, path: str | Path) -> None:
         """Writes a `tokenizer.json`; a loaded one stays the same byte for byte."""
         with atomic_write(path) as temporary:
             temporary.write_bytes(self.text.encode())
 
-    def to_bert(self):
+    def to_bert(self) -> Any:
         """Returns the `tokenizers.Tokenizer` that adds `[CLS]` and `[SEP]`, as BERT's does."""
         return self._add_ends(make_wordpiece(self._vocabulary, **self._steps))
 
     @cached_property
-    def hash(self):
+    def hash(self) -> str:
         """SHA-256 of the `tokenizer.json`, in hexadecimal digits."""
         return hashlib.sha256(self.text.encode()).hexdigest()
 
     @property
-    def size(self):
+    def size(self) -> int:
         """Number of tokens in the vocabulary."""
         return len(self._vocabulary)
 
     @cached_property
-    def tokens(self):
+    def tokens(self) -> list[str]:
         """All tokens as text, by id."""
         return sorted(self._vocabulary, key=self._vocabulary.get)
 
     @cached_property
-    def are_words(self):
+    def are_words(self) -> np.ndarray:
         """Whether each token is a word: no piece inside a word, with a letter or a digit; bool."""
         found = np.array(
             [
@@ -140,7 +150,7 @@ class Tokenizer:
         found[list(self.special_ids)] = False
         return found
 
-    def encode(self, a, b=None, length=None):
+    def encode(self, a: str, b: str | None = None, length: int | None = None) -> Any:
         """Encodes `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`.
 
         Args:
@@ -158,18 +168,20 @@ class Tokenizer:
         """
         return self.encode_batch([a if b is None else (a, b)], length)[0]
 
-    def encode_batch(self, texts, length=None):
+    def encode_batch(
+        self, texts: Iterable[str | tuple[str, str]], length: int | None = None
+    ) -> list:
         """Encodes a list of texts or pairs `(a, b)`; returns a list of `Encoding`."""
         try:
             return self._find_sized(length).encode_batch([*texts])
         except TypeError:  # of half a character, too, such as "\ud83d" in JSON
             raise ValueError("expected texts in UTF-8; received something else.") from None
 
-    def encode_plain(self, lines):
+    def encode_plain(self, lines: Sequence[str]) -> list[list[int]]:
         """Returns the ids of each line as a list, without added tokens; `[MASK]` is plain text."""
         return [part.ids for part in self._plain.encode_batch_fast(lines, add_special_tokens=False)]
 
-    def decode(self, ids, skip_special=True):
+    def decode(self, ids: Sequence[int], skip_special: bool = True) -> str:
         """Returns the text of token ids, with normal spaces before and after words."""
         skipped = self.special_ids if skip_special else ()
         ids = [int(i) for i in ids if int(i) not in skipped]
