@@ -1,4 +1,4 @@
-"""The example of distillation: the order of an epoch, and a student from end to end."""
+"""The example of distillation: the order of an epoch, and students from end to end."""
 
 import gc
 import importlib
@@ -9,9 +9,13 @@ import keras
 import numpy as np
 import pytest
 from pictures import write_noise
-from tiny_run import Kill
+from small_text import LABELS, LINES
+from tiny_run import Kill, kill_after_an_epoch
 
 import keras_gmlp
+from keras_gmlp import text
+from keras_gmlp.utils.card import write_text_card
+from keras_gmlp.utils.files import read_json, write_json
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "distillation"
 
@@ -102,3 +106,65 @@ def test_a_student_learns_and_resumes_after_a_kill(example, sources, monkeypatch
     images = np.random.default_rng(0).uniform(0, 255, (2, 16, 16, 3))
     ours, theirs = (keras.ops.convert_to_numpy(model(images)) for model in (half, whole))
     np.testing.assert_allclose(ours, theirs, atol=0.02)
+
+
+@pytest.fixture
+def lessons(tmp_path, tokenizer):
+    """A folder with texts and random labels, a language model, and a teacher.
+
+    The teacher calls a text good that has the word "the".
+    """
+    draw, words = np.random.default_rng(0), " ".join(LINES).split()
+    rows = [f"{' '.join(draw.choice(words, 6))}\t{draw.choice(LABELS)}" for _ in range(60)]
+    (tmp_path / "texts.tsv").write_text("\n".join(["text\tlabel", *rows]))
+    scores = np.zeros((tokenizer.size, 2), "float32")
+    scores[tokenizer.cls_id, 0], scores[tokenizer.encode("the").ids[1], 1] = 3, 6
+    ids = keras.Input((None,), dtype="int32", name="token_ids")
+    table = keras.layers.Embedding(*scores.shape, name="token_embedding")
+    teacher = keras.Model(ids, keras.ops.sum(table(ids), axis=1))
+    teacher.set_weights([scores])
+    sizes = {"dim": 16, "depth": 1, "hidden_dim": 32, "max_length": 32}
+    start = text.gMLP(tokenizer.size, separator=tokenizer.sep_id, **sizes)
+    for model, task, labels in (
+        (teacher, "text_classification", LABELS),
+        (start, "masked_lm", ()),
+    ):
+        path = tmp_path / f"{task}.keras"
+        model.save(path)
+        write_text_card(path, task, tokenizer, labels, {"length": 32})
+    return tmp_path
+
+
+def test_a_student_of_texts_learns_and_resumes_after_a_kill(example, lessons):
+    teach, taught = example("teach_texts").main, lessons / "text_classification.keras"
+    command = [lessons / "texts.tsv", "--teacher", taught, "--weights", lessons / "masked_lm.keras"]
+    command += ["--sentences", 140, "--replaced", 0.2, "--length", 32, "--epochs", 8]
+    command += ["--batch-size", 16, "--learning-rate", 0.02]
+
+    def run(folder, *more):
+        teach([*map(str, (*command, "--out", folder, *more))])
+
+    run(lessons / "whole")
+    whole, teacher = keras_gmlp.load(lessons / "whole"), keras_gmlp.load(taught)
+    stored = read_json(lessons / "whole" / "sentences.json")
+    assert len(stored["sentences"]) == 140
+    assert not any("[MASK]" in sentence for sentence in stored["sentences"])
+    given, learned = (
+        np.array([answer[0]["index"] for answer in model.classify(stored["sentences"])])
+        for model in (teacher, whole)
+    )
+    assert 0.2 < given.mean() < 0.8
+    assert np.mean(given == learned) > 0.9
+
+    answers, killed = np.load(lessons / "whole" / "answers.npy"), lessons / "killed"
+    killed.mkdir()
+    write_json(killed / "sentences.json", stored)
+    answers[::3] = np.nan  # not yet computed
+    np.save(killed / "answers.npy", answers)
+    kill_after_an_epoch(run, killed)
+    run(killed)
+    weights = (keras_gmlp.load(lessons / name).model.get_weights() for name in ("whole", "killed"))
+    for ours, theirs in zip(*weights, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-5)
+    with pytest.raises(SystemExit, match="another command"):
+        run(killed, "--seed", 1)
