@@ -74,11 +74,10 @@ class Peer:
 def read_own_features(weights, folder):
     """Returns what `Peer.read_features` does, of weights as apps/train.py uses them."""
     from keras_gmlp.runs.prepare import prepare
-    from keras_gmlp.runs.settings import RunSettings, choose_start
+    from keras_gmlp.runs.settings import RunSettings
     from keras_gmlp.tasks import linear_head
 
-    weights, set_model = choose_start(folder, weights, None, {})
-    prepared = prepare(RunSettings(weights=weights, data=folder, set_model=set_model))
+    prepared = prepare(RunSettings(weights=weights, data=folder))
     model, data, task = prepared.model, prepared.data, prepared.recipe.task
     vectors, labels = linear_head.read_training_features(model, data, task)
     views = linear_head.choose_views(len(data.test), False)[:1]

@@ -8,7 +8,7 @@ from keras_gmlp.data.images.image_data import ImageData
 from keras_gmlp.data.run_folder import Run
 from keras_gmlp.models.saved import load_model
 from keras_gmlp.runs.run import train_run
-from keras_gmlp.runs.settings import RunSettings, choose_start
+from keras_gmlp.runs.settings import RunSettings
 from keras_gmlp.training.precision import choose_precision
 from keras_gmlp.utils.sources import DEFAULT_BACKBONE
 
@@ -66,14 +66,10 @@ def finetune(
             f"image_size is for pictures in files; received {image_size} and images in memory of "
             f"{dataset.image_shape[0]} x {dataset.image_shape[1]} pixels. Leave it out."
         )
-    name = data.name if dataset else canonical_name(data)
-    start = DEFAULT_BACKBONE if weights is None else str(weights)
-    weights, set_model = choose_start(None if dataset else name, start, image_size, {})
     settings = RunSettings(
-        weights=weights,
-        set_model=set_model,
-        data=name,
-        image_size=image_size,
+        weights=DEFAULT_BACKBONE if weights is None else str(weights),
+        data=data.name if dataset else canonical_name(data),
+        image_size=dataset.image_shape[:2] if dataset else image_size,
         validation=validation,
         groups=groups,
         recipe="finetune",

@@ -20,6 +20,7 @@ from keras_gmlp.utils.files import require_output
 from keras_gmlp.utils.sources import DEFAULT_BACKBONE, find_shipped
 from keras_gmlp.weights.files import short_name
 
+SCRATCH = "none"  # in place of weights
 ZOOMS = [1, 0.75, 0.5]  # of the included backbone on a user's own images
 
 # Arguments of a model, of images or of text, that follow from the data and other settings.
@@ -64,9 +65,11 @@ class RunSettings:
     Attributes:
         model: Key of `keras_gmlp.PRESETS`, or for `prepared` of `keras_gmlp.text.PRESETS`; `None`
             for that of the weights, or `"gmlp_n4_32"` and `"gmlp_nano"`.
-        weights: Weights to start from: for images as in `keras_gmlp.build`, `None` for random ones;
-            for a task the folder of a run that trained a language model, the name of an included
-            one, or an original BERT, such as `"hf-hub:google/bert_uncased_L-4_H-256_A-4"`.
+        weights: Weights to start from: for images as in `keras_gmlp.build`, and `"none"` for random
+            ones; `None` for the included `"gmlp_photo_64"` if a folder, a table or a packed set is
+            given without a model or another recipe, else for random ones. For a task the folder
+            of a run that trained a language model, the name of an included one, or an original
+            BERT, such as `"hf-hub:google/bert_uncased_L-4_H-256_A-4"`.
         patch_size: Side of a patch in pixels; `None` for the preset's or the weights'.
         patch_window: Side in pixels of the window that a token is computed from; `None` for the
             patch.
@@ -141,21 +144,34 @@ class RunSettings:
                 kind = getattr(field.type, "__name__", field.type)
                 found = shortened(repr(value), 60)
                 raise ValueError(f"{field.name} must be {kind}; received {found}.")
+        fill = functools.partial(object.__setattr__, self)
+        if self.kind == "data":
+            fill("data", "digits" if self.data is None else self.data)
+            self._fill_start(fill)
+        if self.weights == SCRATCH:
+            fill("weights", None)
         self._check_kind()
         self._check_ranges()
-        fill = functools.partial(object.__setattr__, self)
         if isinstance(self.column, str):
             fill("column", [self.column])
         if isinstance(self.image_size, list):  # from JSON
             fill("image_size", tuple(self.image_size))
-        if self.kind == "data" and self.data is None:
-            fill("data", "digits")
         if self.model is None and self.weights is None:
             fill("model", "gmlp_n4_32" if self.kind == "data" else "gmlp_nano")
         if self.recipe is None:
             fill("recipe", "finetune" if self.weights else "quick")
         if self.out is None:
             fill("out", f"runs/{self._name_model()}-{self._name_data()}")
+
+    def _fill_start(self, fill):
+        """Fills in what a user's own images start from, unless a model is described."""
+        own = holds_files(self.data) or is_packed(find_path(self.data))
+        described = self.model or self.set_model or self.patches
+        if own and self.weights is None and not described and self.recipe in (None, "finetune"):
+            fill("weights", DEFAULT_BACKBONE)
+        usual = own and self.weights == DEFAULT_BACKBONE
+        if usual and self.model is None and self.image_size is None:  # they have more pixels
+            fill("set_model", {"zooms": ZOOMS, **self.set_model})
 
     def _check_kind(self):
         if len(given := [kind for kind in KINDS if getattr(self, kind) is not None]) > 1:
@@ -286,15 +302,6 @@ class RunSettings:
         if self.kind == "task":
             return short_task(self.task)
         return name_folder(self.data) if self.kind == "data" else Path(self.prepared).name
-
-
-def choose_start(data, weights, image_size, set_model):
-    """Returns the weights that images start from, by default, and the arguments of the model."""
-    own = bool(data) and (holds_files(data) or is_packed(find_path(data)))
-    weights = DEFAULT_BACKBONE if own and weights is None else weights
-    if own and weights == DEFAULT_BACKBONE and image_size is None:  # they have more pixels
-        set_model = {"zooms": ZOOMS, **set_model}
-    return weights, set_model
 
 
 def short_task(data):

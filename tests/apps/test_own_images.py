@@ -6,7 +6,7 @@ import pytest
 from load_app import load_app
 from own_images import replace_backbone, write_folder
 
-from keras_gmlp import data
+from keras_gmlp import RunSettings, data
 from keras_gmlp.utils import sources
 
 pytestmark = [pytest.mark.once, pytest.mark.eager]
@@ -44,6 +44,10 @@ def test_start(backbone, folder, tmp_path):
         (found,) = load_app("train").main.parse(["--data", folder, *arguments]).runs
         assert (found.weights, found.model, found.recipe) == expected
         assert ("zooms" in found.set_model) == (expected == own and found.image_size is None)
+        assert RunSettings(**found.to_dict()) == found
+    for given, arguments in (({}, []), ({"weights": "none"}, ["--weights", "none"])):
+        (found,) = load_app("train").main.parse(["--data", folder, *arguments]).runs
+        assert RunSettings(data=folder, **given) == found
 
 
 def test_a_folder_is_fine_tuned(backbone, folder, tmp_path, app, monkeypatch):

@@ -159,7 +159,7 @@ def test_run_that_was_begun_otherwise_is_not_gone_on_with(tmp_path, monkeypatch)
         (tmp_path / folder).mkdir()
     (tmp_path / "run" / "checkpoint").mkdir(parents=True)
     (tmp_path / "run" / "checkpoint" / "000001.weights.h5").touch()
-    settings = RunSettings(data="photos", epochs=2, out="run")
+    settings = RunSettings(model="gmlp_n4_32", data="photos", epochs=2, out="run")
     for begun, reason in (
         ({"epochs": 3}, "epochs 3 there, 2 here"),
         ({"image_shape": [8, 8, 1]}, "image_size .8, 8. there, .32, 32. here"),
@@ -174,7 +174,7 @@ def test_run_that_was_begun_otherwise_is_not_gone_on_with(tmp_path, monkeypatch)
         Plan([dataclasses.replace(settings, data=given)]).check_recorded()
     chosen = {"data": "photos", "epochs": 3, "choice": {"changes": {"epochs": 3}}}
     (tmp_path / "run" / "recipe.json").write_text(json.dumps(chosen))
-    Plan([RunSettings(data="photos", out="run")]).check_recorded()
+    Plan([dataclasses.replace(settings, epochs=None)]).check_recorded()
 
 
 def test_second_sweep_of_the_same_runs_is_refused(tmp_path, capsys):

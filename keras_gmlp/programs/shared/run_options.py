@@ -6,8 +6,6 @@ import re
 
 from keras_gmlp.programs.shared.text_options import COLUMNS
 
-SCRATCH = "none"  # of --weights
-
 # Settings of a recipe whose values are words.
 WORDS = ("optimizer", "precision", "pipeline")
 
@@ -92,18 +90,12 @@ def list_run_options(*without):
 
 def read_settings(options):
     """Returns the `RunSettings` of a run, checked; a `ValueError` names what is wrong."""
-    from keras_gmlp.runs.settings import RunSettings, choose_start
+    from keras_gmlp.runs.settings import RunSettings
 
-    weights = options.weights
-    set_model = _read_values("--set-model", options.set_model)
-    described = options.model or set_model or options.patch_size or options.patch_window
-    if weights is None and (described or options.recipe not in (None, "finetune")):
-        weights = SCRATCH
-    weights, set_model = choose_start(options.data, weights, options.image_size, set_model)
     names = [field.name for field in dataclasses.fields(RunSettings)]
     given = {name: getattr(options, name, None) for name in names}
-    given |= {"weights": None if weights == SCRATCH else weights, "set_model": set_model}
-    given |= {"set": _read_values("--set", options.set)}
+    given["set_model"] = _read_values("--set-model", options.set_model)
+    given["set"] = _read_values("--set", options.set)
     for name, value in given["set"].items():
         if name not in WORDS and not isinstance(value, int | float | list):
             raise ValueError(f"--set {name}={value}: expected {name}=NUMBER.")
