@@ -74,7 +74,7 @@ def test_image_sizes(tmp_path):
 
 
 def test_time_to_accuracy(tmp_path, capsys):
-    rows = ["epoch,seconds,val_accuracy", "0,10.5,0.4", "1,12.0,0.885", "2,11.0,0.88"]
+    rows = ["epoch,seconds,val_accuracy", "0,10.5,0.4", "1,12.0,0.885", "2,11.0,0.88", ""]
     (tmp_path / "history.csv").write_text("\n".join(rows))
     assert time_to_accuracy.main([str(tmp_path), "--accuracy", "0.88"]) == 0
     assert f"| {tmp_path} | 2 | 22.5 | 3 | 11 | 88.50 % |" in capsys.readouterr().out

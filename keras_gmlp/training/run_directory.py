@@ -110,9 +110,8 @@ def read_history(path):
     if not path.exists():
         return []
     try:
-        head, *lines = list(csv.reader(io.StringIO(path.read_text("utf-8")))) or [[]]
-        if lines and len(lines[-1]) < len(head):  # a kill cut it
-            lines.pop()
+        text = path.read_text("utf-8")  # the last line may be cut, by a kill or a writer at work
+        head, *lines = list(csv.reader(io.StringIO(text[: text.rfind("\n") + 1]))) or [[]]
         rows = [dict(zip(head, line, strict=True)) for line in lines]
         for row in rows:
             int(row["epoch"]), *map(float, row.values())

@@ -64,8 +64,9 @@ def test_files_of_other_names_and_a_readme_of_the_user_stay(tmp_path):
 
 def test_last_line_that_a_kill_cut_is_left_out(tmp_path):
     path = tmp_path / "history.csv"
-    path.write_text("epoch,seconds,loss\n0,1.5,2.0\n1,1.")
-    assert read_history(path) == [{"epoch": "0", "seconds": "1.5", "loss": "2.0"}]
+    for cut in ("1,1.", "1,1.5,", "1,1.5,1e-", "1,1.5,2"):
+        path.write_text(f"epoch,seconds,loss\n0,1.5,2.0\n{cut}")
+        assert read_history(path) == [{"epoch": "0", "seconds": "1.5", "loss": "2.0"}]
     path.write_text("epoch,seconds,loss\n0,1.5\n1,1.5,2.0\n")
     with pytest.raises(ValueError, match="damaged"):
         read_history(path)
