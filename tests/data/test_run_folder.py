@@ -54,7 +54,7 @@ def photos(tmp_path, monkeypatch):
 
 def describe(**division):
     """Returns the settings of a run and the dict in its `recipe.json`."""
-    settings = RunSettings(image_size=8, **division)
+    settings = RunSettings(model="gmlp_n4_32", image_size=8, **division)
     return settings, {**settings.record(), "data": settings.data}
 
 
