@@ -30,7 +30,8 @@ models MODEL+  a .tflite, .keras or .onnx file, a folder (SavedModel or run), th
 --split test|train|validation|all  the samples that apps/train.py holds out (the split test, else
     every fifth of a class), those it trains on, those for validation (the split validation, or held
     out by the first model's run), or all; default: test, or all of texts that no run trained on.
-    A run, or a file in its folder, is tested on what it held out; a copied file cannot know that
+    A run, or a file in its folder, is tested on what it held out; a copied file cannot know that,
+    and a line says so
 {COLUMNS}\
 --limit N:count  evaluate on N texts, drawn at random
 --out DIR  folder for the report and the pictures
@@ -91,9 +92,13 @@ def choose_images(options):
     from keras_gmlp.evaluation.labelled import LabelledImages
 
     refuse(options, ("column", "label", "test", "limit"), "models of images")
-    split = options.split or "test"
-    division = Run(options.models[0]).data(options.data, split)[2]  # if it is in a run
-    images = LabelledImages(options.data, split, **division)
+    first, split = options.models[0], options.split or "test"
+    run = Run(first)
+    images = LabelledImages(options.data, split, **run.data(options.data, split)[2])
+    if split == "test" and holds_files(options.data) and not run.recipe:
+        tested = "those of a split test, else on every fifth of a class"
+        text = f"{first}: no run says which images it was trained on; it is tested on {tested}"
+        cli.fail(options, text, code=0)
     if holds_files(options.data) and split in ("test", "validation"):
         for model in options.models[1:]:
             Run(model).warn_of(options.data, [*map(os.fsencode, images.names)])
