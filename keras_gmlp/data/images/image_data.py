@@ -74,7 +74,5 @@ class ImageData:
 
 def take_fraction(data, fraction):
     """Keeps the first part of the training samples, at least one; smaller parts are subsets."""
-    if not 0 < fraction <= 1:
-        raise ValueError(f"fraction must be in (0, 1]; received {fraction}.")
     samples = max(1, round(fraction * len(data.train)))
     return dataclasses.replace(data, train=data.train.take(slice(samples)))
