@@ -64,9 +64,7 @@ def make_taught_class(task, model):
 
     class TaughtModel(keras.Model):
         def __init__(self, inputs, outputs, **kwargs):
-            (logits,) = outputs
-            student = keras.Model(inputs, outputs, name=kwargs.get("name"))
-            outputs = {"logits": logits}
+            outputs = {"logits": outputs[0]}  # Keras would unpack a list of one
             if weight:
                 # Its name begins as the head's, so that the optimizer treats both alike.
                 project = keras.layers.Dense(
@@ -75,7 +73,7 @@ def make_taught_class(task, model):
                     name="head_features",
                     dtype="float32",
                 )
-                outputs["features"] = project(features(student).output)
+                outputs["features"] = project(features(model).output)
             super().__init__(inputs, outputs, **kwargs)
 
         def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
