@@ -13,6 +13,7 @@ from keras_gmlp.data.run_folder import Run
 from keras_gmlp.export.writing import FORMATS, ExportOptions, choose_formats, write_formats
 from keras_gmlp.inference.latency import time_calls
 from keras_gmlp.models.folding import fold
+from keras_gmlp.models.saved import require_numbers
 from keras_gmlp.tasks.confidence import TEMPERATURE, Confidence
 from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.training.model_card import write_model_card
@@ -22,6 +23,9 @@ from keras_gmlp.utils.sources import find_model
 from keras_gmlp.weights.loading import load
 
 CALIBRATION = 500  # training images that determine the ranges of the integers
+# The largest difference of a file that answers as its model: a share of the range of the model's
+# answers, and, where these are all alike, what rounding changes.
+FAR, ROUNDING = 0.5, 1e-3
 
 
 def export_run(
@@ -56,7 +60,8 @@ def export_run(
     Raises:
         ValueError: If the folder has no model, the model is damaged or does not fold, a format is
             unknown, or another process uses the folder.
-        RuntimeError: If a conversion fails; all other files are written and checked.
+        RuntimeError: If a conversion fails, or a file does not answer as the model does; all other
+            files are written and checked.
     """
     path, _ = find_model(directory, ("keras",))
     directory, run, own = path.parent, Run(path), read_card(path)
@@ -91,14 +96,14 @@ def export_run(
                 report(f"exporting {name}")
                 try:
                     write_formats(model, directory, [name], options)
-                except RuntimeError as error:  # the others are written all the same
+                    results[name] = None  # what was recorded is about another file
+                    if data is None:
+                        report(f"{path}: megabytes {_megabytes(path)}, not checked")
+                        continue
+                    results[name] = check_export(path, samples, expected, truth)
+                except (RuntimeError, ValueError) as error:  # the others are written all the same
                     failures.append(str(error))
                     continue
-                results[name] = None  # what was recorded is about another file
-                if data is None:
-                    report(f"{path}: megabytes {_megabytes(path)}, not checked")
-                    continue
-                results[name] = check_export(path, samples, expected, truth)
                 if folded:
                     results[name] |= {"folded": True, "parameters": model.count_params()}
                 shown = ", ".join(f"{key} {value}" for key, value in results[name].items())
@@ -141,11 +146,15 @@ def _run(model, samples, size=250):
     if isinstance(samples, dict):
         return model.run(**samples)
     starts = range(0, len(samples), size)
-    return np.concatenate([model.logits(samples[start : start + size]) for start in starts])
+    logits = [model.logits(samples[start : start + size]) for start in starts]
+    return require_numbers(np.concatenate(logits), model.path)
 
 
 def check_export(path, images, expected, labels=None):
-    """Compares an exported file with the model's logits, and measures its size and latency."""
+    """Compares an exported file with the model's logits, and measures its size and latency.
+
+    Raises a `ValueError` if it answers otherwise.
+    """
     path, is_text = Path(path), isinstance(images, dict)
     model = load(path, threads=1)
     logits, used = _run(model, images), ...
@@ -157,6 +166,11 @@ def check_export(path, images, expected, labels=None):
         name, found = "max_probability_difference", np.exp(found)
         wanted = Confidence(card.get(TEMPERATURE, 1.0)).probabilities(wanted)
     result = {name: float(f"{np.abs(found - wanted).max():.3g}")}
+    if result[name] > FAR * (span := np.ptp(wanted)) + ROUNDING:
+        raise ValueError(
+            f"{path}: does not answer as the model: {name} {result[name]}, of {span:.3g} between "
+            "the model's least and largest. Export another format."
+        )
     if found.shape[-1] > 1 and (labels is None or labels.ndim == 1):
         result["top1_agreement"] = round(float(np.mean(found.argmax(-1) == wanted.argmax(-1))), 6)
     if labels is not None:

@@ -1,5 +1,6 @@
 """A run's exports and what is written of them."""
 
+import contextlib
 import json
 import shutil
 from pathlib import Path
@@ -13,7 +14,7 @@ from random_models import random_model
 from refused import refused
 
 from keras_gmlp.data.images.image_data import ImageData
-from keras_gmlp.export.verify import export_run
+from keras_gmlp.export.verify import check_export, export_run
 from keras_gmlp.export.writing import FORMATS
 from keras_gmlp.utils.card import read_card, write_card
 from keras_gmlp.utils.files import directory_lock
@@ -123,14 +124,26 @@ def test_nothing_is_recorded_of_files_that_were_replaced(exported_run, unconvert
 def test_failed_conversion_leaves_the_others_and_their_checks(exported_run, unconverted):
     directory, data = exported_run
     unconverted["onnx"] = RuntimeError("onnx: no such operator.")
+    unconverted["model.tflite"] = ValueError("model.tflite: does not answer.")
     old = {"onnx": {"accuracy": 0.8}}  # of a file that stays as it is
     metrics = {"test_accuracy": 0.5, "exports": old}
     (directory / "metrics.json").write_text(json.dumps(metrics))
-    with pytest.raises(RuntimeError, match=r"^onnx: no such operator\.$"):
-        export_run(directory, ["onnx", "saved_model"], data)
+    with pytest.raises(RuntimeError, match=r"^onnx: no such operator\. model\.tflite: does"):
+        export_run(directory, ["onnx", "tflite", "saved_model"], data)
     exports = json.loads((directory / "metrics.json").read_text())["exports"]
     assert list(exports) == ["onnx", "keras", "saved_model"]
     assert exports["onnx"] == old["onnx"]
+
+
+def test_file_that_answers_otherwise_is_refused(tmp_path, images):
+    model, path = random_model("gmlp", depth=1), tmp_path / "model.keras"
+    expected, head = to_numpy(model(images)), model.get_layer("head")
+    right = head.get_weights()
+    for factor, reason in ((1, None), (-1, "does not answer"), (np.nan, "NaN")):
+        head.set_weights([factor * weight for weight in right])
+        model.save(path)
+        with pytest.raises(ValueError, match=reason) if reason else contextlib.nullcontext():
+            check_export(path, images, expected)
 
 
 def test_one_export_at_a_time(exported_run):
