@@ -17,7 +17,7 @@ import numpy as np
 
 import keras_gmlp
 from keras_gmlp import text
-from keras_gmlp.data.text.labelled_texts import TextData, TextSource, TextSplit, open_texts
+from keras_gmlp.data.text.labelled_texts import TextData, TextSplit
 from keras_gmlp.data.text.tokenizer import encode_rows
 from keras_gmlp.tasks.masked_lm import MASKS
 from keras_gmlp.utils.files import atomic_write, read_json, write_json
@@ -102,13 +102,12 @@ def teach(options):
         keras_gmlp.load(find_model(source, TRAINABLE)[0])
         for source in (options.teacher, options.weights)
     )
-    source = TextSource(options.data, validation=options.validation)
-    data = dataclasses.replace(open_texts(source), tokenizer=start.tokenizer)
+    data = dataclasses.replace(text.load_text(options.data), tokenizer=start.tokenizer)
     if data.pairs or teacher.labels != data.labels:
         raise ValueError(f"{options.data}: expected single texts with the teacher's classes.")
 
     names = "teacher", "weights", "sentences", "replaced"
-    made = {name: getattr(options, name) for name in (*names, "data", "validation", "seed")}
+    made = {name: getattr(options, name) for name in (*names, "data", "seed")}
     stored = read_json(folder / "sentences.json", {})
     if stored and stored["made"] != made:
         raise ValueError(f"{folder}: holds sentences of another command; give another --out.")
@@ -136,7 +135,7 @@ def teach(options):
     keras.utils.set_random_seed(options.seed)
     encoder = text.adapt(start.model, dropout=options.dropout, dtype=recipe.precision)
     model = text.text_classifier(encoder, len(data.labels), options.dropout)
-    settings = {name: getattr(options, name) for name in (*names, "temperature", "validation")}
+    settings = {name: getattr(options, name) for name in (*names, "temperature")}
     keras_gmlp.train(model, data, recipe, folder, extra=settings)
 
 
@@ -148,7 +147,6 @@ def main(arguments=None):
     parser.add_argument("--sentences", type=int, default=200_000, help="number of new sentences")
     parser.add_argument("--replaced", type=float, default=0.2, help="share of their words")
     parser.add_argument("--temperature", type=float, default=1.0, help="of the teacher's answers")
-    parser.add_argument("--validation", type=float, default=0.0, help="share of held-out texts")
     parser.add_argument("--length", type=int, default=64, help="tokens in a text")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--batch-size", type=int, default=64)
