@@ -7,7 +7,13 @@ import numpy as np
 from keras import ops
 
 from keras_gmlp.layers import AttentionPooling
-from keras_gmlp.models.structure import NotApplicableError, class_tokens, find_zooms, token_grid
+from keras_gmlp.models.structure import (
+    NotApplicableError,
+    class_tokens,
+    find_zooms,
+    require_floats,
+    token_grid,
+)
 
 
 def class_maps(model: keras.Model, image: np.ndarray, classes: Sequence[int]) -> np.ndarray:
@@ -44,6 +50,7 @@ def class_maps(model: keras.Model, image: np.ndarray, classes: Sequence[int]) ->
         raise NotApplicableError(f"{model.name} has no head; expected an image classifier.")
     if not _is_pooled(model):
         return _gradient_maps(model, image, classes)
+    require_floats(model)
     tokens = keras.Model(model.input, model.get_layer("pool").input)(image[None], training=False)
     return np.moveaxis(_to_float64(map_tokens(model, tokens))[0][..., classes], -1, 0)
 

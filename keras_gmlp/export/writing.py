@@ -19,6 +19,7 @@ from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.inference.opening import open_keras
 from keras_gmlp.models.folding import to_dense
 from keras_gmlp.models.saved import load_model
+from keras_gmlp.models.structure import require_floats
 from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.utils.card import write_card, write_text_card
 from keras_gmlp.utils.environment import is_installed, run_on
@@ -130,6 +131,7 @@ def choose_formats(model, formats, options, report=lambda text: None):
     labels = options.labels or ()
     if labels and len(labels) != model.output_shape[-1]:
         raise ValueError(f"Received {len(labels)} labels for {model.output_shape[-1]} classes.")
+    require_floats(model)
     inner = model._flatten_layers(include_self=False)
     mixed = [layer.name for layer in inner if layer.dtype_policy.name != "float32"]
     if mixed:

@@ -1,6 +1,7 @@
 """The base class of all blocks: shared arguments, their configuration and padding."""
 
 import inspect
+import re
 from functools import partial
 from typing import Any, ClassVar
 
@@ -26,6 +27,15 @@ class ConfiguredLayer(layers.Layer):
         for name, value in config.items():
             if isinstance(value, keras.initializers.Initializer):
                 config[name] = keras.initializers.serialize(value)
+        # By patterns of paths, which begin otherwise if this layer is in another model.
+        quantized = {
+            f"(.*/)?{re.escape(self.name + part.path.removeprefix(self.path))}": part.dtype_policy
+            for part in self._flatten_layers()
+            if part.quantization_mode
+        }
+        if quantized:
+            policies = keras.dtype_policies.DTypePolicyMap(self.dtype_policy, quantized)
+            config["dtype"] = keras.dtype_policies.serialize(policies)
         return config
 
     @classmethod
@@ -35,6 +45,13 @@ class ConfiguredLayer(layers.Layer):
     def make_part(self, kind, *args, **kwargs):
         """Returns a layer inside this one, of the same precision."""
         return kind(*args, dtype=self.dtype_policy, **kwargs)
+
+    def _post_build(self):
+        """Gives each part its policy of the map in a config: Keras saves no dense layer with it."""
+        super()._post_build()
+        for part in self._flatten_layers():
+            if isinstance(part.dtype_policy, keras.dtype_policies.DTypePolicyMap):
+                part._dtype_policy = part.dtype_policy[part.path or ""]  # some are never built
 
 
 class TokenLayer(ConfiguredLayer):
@@ -187,14 +204,6 @@ def check_heads(num_heads, channels):
         )
 
 
-def refuse_to_quantize(*args, **kwargs):
-    """Raises a `ValueError`: Keras would write a file that it cannot read."""
-    raise ValueError(
-        "the models of keras_gmlp do not quantize in place; keras_gmlp.export.export writes a "
-        "quantized .tflite file."
-    )
-
-
 @keras.saving.register_keras_serializable("keras_gmlp")
 class Dense(layers.Dense):
     """`keras.layers.Dense`; on PyTorch the product adds the bias while it trains."""
@@ -213,7 +222,9 @@ class Dense(layers.Dense):
         x = linear(inputs, kernel.T, bias)
         return x if self.activation is None else self.activation(x)
 
-    quantize = refuse_to_quantize
+    def quantize(self, mode=None, type_check=False, config=None):
+        # Keras quantizes no subclass unless told so.
+        super().quantize(mode, type_check=False, config=config)
 
 
 class ResidualBlock(Block):

@@ -5,14 +5,15 @@ from typing import ClassVar
 import keras
 from keras import layers, ops
 
-from keras_gmlp.layers.block import ConfiguredLayer, TokenLayer, refuse_to_quantize
+from keras_gmlp.layers.block import ConfiguredLayer, TokenLayer
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")
 class WordEmbedding(layers.ReversibleEmbedding):
-    """`keras.layers.ReversibleEmbedding`; it refuses to be quantized, as the layers after it."""
+    """`keras.layers.ReversibleEmbedding`; quantized like it."""
 
-    quantize = refuse_to_quantize
+    def quantize(self, mode=None, type_check=False, config=None):
+        super().quantize(mode, type_check=False, config=config)
 
 
 @keras.saving.register_keras_serializable("keras_gmlp")

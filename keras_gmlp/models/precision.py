@@ -2,6 +2,7 @@
 
 import keras
 
+from keras_gmlp.models.structure import require_floats
 from keras_gmlp.objectives.losses import CrossEntropy
 from keras_gmlp.objectives.metrics import Accuracy
 
@@ -22,12 +23,16 @@ def in_float32(model: keras.Model) -> keras.Model:
     Returns:
         A new `keras.Model` with the same weights, all of them trainable.
 
+    Raises:
+        ValueError: If the model is quantized.
+
     Example:
         >>> import keras_gmlp
         >>> mixed = keras_gmlp.build("gmlp_n4_32", depth=1, dtype="mixed_bfloat16")
         >>> in_float32(mixed).get_layer("block_0").compute_dtype
         'float32'
     """
+    require_floats(model)
     clone = keras.models.clone_model(model, clone_function=_clone_in_float32, recursive=True)
     clone.set_weights(model.get_weights())
     # Of the public class also on PyTorch, where SGD() would make another: the file names it.

@@ -11,8 +11,15 @@ class NotApplicableError(ValueError):
     """Raised when the family of a model does not have what was asked for."""
 
 
+def require_floats(model):
+    """Raises a `ValueError` if `quantize` has made integers of a model's weights."""
+    if any(layer.quantization_mode for layer in model._flatten_layers()):
+        raise ValueError(f"{model.name} is quantized; take the model from before quantize().")
+
+
 def learned_weights(model):
     """Returns the weights by path, without the states of random generators."""
+    require_floats(model)
     return {
         weight.path: weight for weight in model.weights if weight.name != "seed_generator_state"
     }

@@ -117,14 +117,6 @@ def test_refused_arguments():
 
 
 @pytest.mark.once
-@pytest.mark.filterwarnings("ignore:Layer")  # Keras says which layers have no quantized form
-def test_quantizing_in_place_is_refused():
-    for name in ("gmlp_n4_32", "gmlp_nano"):
-        with pytest.raises(ValueError, match="export"):
-            keras_gmlp.build(name, depth=1).quantize("int8")
-
-
-@pytest.mark.once
 def test_one_class_is_refused():
     model = tiny(classes=1)
     with pytest.raises(ValueError, match="classes=2"):
