@@ -69,3 +69,27 @@ def test_models_load_and_data_train_where_only_another_backend_is_installed(tmp_
         assert row.split() == list(map(str, expected))
     assert 0 < float(loss) < 10
     assert streaming.startswith("training_batches requires tensorflow")
+
+
+ON_OPENVINO = """
+import sys
+import keras_gmlp, numpy as np
+for path in sys.argv[2:]:
+    model = keras_gmlp.load_model(path, compile=False)
+    np.save(path.replace(".keras", ".npy"), model.predict(np.load(sys.argv[1]), verbose=0))
+"""
+
+
+@pytest.mark.slow
+def test_openvino_predicts(tmp_path):
+    images = np.random.default_rng(1).integers(0, 256, (4, 16, 16, 3)).astype("float32")
+    np.save(tmp_path / "images.npy", images)
+    models = {tmp_path / f"{name}.keras": random_model(name, depth=1) for name in ("amlp", "vit")}
+    for path, model in models.items():
+        model.save(path)
+    run_under("openvino", ON_OPENVINO, tmp_path / "images.npy", *models)
+    for path, model in models.items():
+        logits = to_numpy(model(images))
+        found = np.load(path.with_suffix(".npy"))
+        # It computes in bfloat16 where the processor can.
+        np.testing.assert_allclose(found, logits, atol=0.02 * np.ptp(logits))
