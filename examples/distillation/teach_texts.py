@@ -103,8 +103,10 @@ def teach(options):
         for source in (options.teacher, options.weights)
     )
     data = dataclasses.replace(text.load_text(options.data), tokenizer=start.tokenizer)
-    if data.pairs or teacher.labels != data.labels:
-        raise ValueError(f"{options.data}: expected single texts with the teacher's classes.")
+    if data.pairs or data.train.several or teacher.labels != data.labels:
+        raise ValueError(
+            f"{options.data}: expected single texts of one label each, with the teacher's classes."
+        )
 
     names = "teacher", "weights", "sentences", "replaced"
     made = {name: getattr(options, name) for name in (*names, "data", "seed")}

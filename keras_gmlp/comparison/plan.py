@@ -144,14 +144,15 @@ class Plan:
             recorded = dict(run.recorded)
             if "environment" in recorded:
                 recorded["backend"] = recorded["environment"]["backend"]
-            if run.settings.kind == "data":
-                recorded.pop("task", None)  # the labels of the images decide it
+            here = {**run.describe(), **({"backend": backend} if backend else {})}
+            if find_task(recorded.get("task")).several:  # which the labels of the data decide
+                recorded.pop("task")
+                here.pop("task", None)
             if "image_shape" in recorded:
                 recorded["image_size"] = recorded["image_shape"][:2]
             for name in recorded.get("choice", {}).get("changes", {}):
                 if name not in run.settings.changes:
                     recorded.pop(name, None)  # fine-tuning chose it
-            here = {**run.describe(), **({"backend": backend} if backend else {})}
             if differing := differences(recorded, here):
                 raise ValueError(
                     f"{run.directory} holds a run with other settings ({'; '.join(differing)}). "

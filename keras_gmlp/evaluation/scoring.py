@@ -19,8 +19,8 @@ def evaluate(
     """Scores models on the same images, or texts.
 
     Classes are matched by name. Images, or texts, of a class that a model does not know are left
-    out for all models. If the images or a model have any number of labels, the labels that some do
-    not know are left out instead, and images of one label each count as having that one. Warns if
+    out for all models. If the samples or a model have any number of labels, the labels that some do
+    not know are left out instead, and samples of one label each count as having that one. Warns if
     the run of a text model after the first was trained on the texts.
 
     Args:

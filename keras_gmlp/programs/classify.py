@@ -38,8 +38,8 @@ examples:
   grep film notes.txt | apps/classify.py - --model amlp_nano-sst2
   apps/classify.py "He left." --pair "He went away." --model runs/gmlp_nano-mrpc
 
-A model that was trained on several labels per image prints those that reach their thresholds;
---json says of each label whether it applies. --top is for other models.
+A model that was trained on several labels per image or text prints those that reach their
+thresholds; --json says of each label whether it applies. --top is for other models.
 A model that was trained on pairs of texts takes the second text from --pair, or after a tab in a
 line of a file. JSON has a label and its score, a probability, for each class, and of a calibrated
 model whether the input is known.
@@ -62,8 +62,7 @@ def classify_images(options, model):
         from keras_gmlp.inference.page_head import add_head
 
         model = add_head(model, options.head)
-    several = find_task(model.task).method == "find_labels"
-    top = len(model.labels) if several else options.top
+    top = len(model.labels) if find_task(model.task).several else options.top
     cli.show_each(
         options,
         list_images(options),
@@ -92,10 +91,11 @@ def classify_texts(options, model):
             return dict(zip(("text", "pair"), text.split("\t", 1), strict=True))
         return {"text": text} | ({} if options.pair is None else {"pair": options.pair})
 
+    top = None if find_task(model.task).several else options.top
     cli.show_each(
         options,
         map(pair_up, texts.read_texts(options, options.inputs)),
-        lambda sample: model.classify(**sample, top=options.top),
+        lambda sample: model.classify(**sample, top=top),
         lambda sample, rows: show(sample, rows, options.json and model.labels),
     )
 

@@ -42,10 +42,10 @@ models MODEL+  a .tflite, .keras or .onnx file, a folder (SavedModel or run), th
 The first model gets the full report, the others a row in a table. Classes are matched by name;
 samples of a class that a model does not know are left out and named.
 
-Models that give any number of labels for an image are scored label by label: average precision,
-and precision, recall and F1 at the thresholds of the model. Labels that only the images or only the
-model know are left out and named. An exact match has all compared labels right. --out then writes
-no confusion.png, and errors.png shows the largest errors of any label.
+Models that give any number of labels for an image or a text are scored label by label: average
+precision, and precision, recall and F1 at the thresholds of the model. Labels that only the data or
+only the model know are left out and named. An exact match has all compared labels right. --out then
+writes no confusion.png, and errors.png shows the largest errors of any label.
 
 --out writes report.json, with all models, and for the first one, if it is a classifier,
 predictions.csv, confusion.png, errors.png (the wrong predictions of images with the highest

@@ -4,7 +4,7 @@ import importlib
 
 # The tasks of this package, by their names in recipes and cards, which are those of their modules.
 IMAGE_TASKS = ("image_classification", "multi_label_classification")
-TEXT_TASKS = ("masked_lm", "text_classification")
+TEXT_TASKS = ("masked_lm", "text_classification", "multi_label_texts")
 SHIPPED = IMAGE_TASKS + TEXT_TASKS
 
 _CLASSES = {}

@@ -7,10 +7,12 @@ import numpy as np
 
 from keras_gmlp.data.text.labelled_texts import choose_texts
 from keras_gmlp.data.text.tokenizer import count_cut
+from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.tasks.scores import ClassScorer, match_classes, round_score
 from keras_gmlp.tasks.task import CHECKED, require_classes
 from keras_gmlp.tasks.text_task import TextTask, draw_places, run_in_parts
 from keras_gmlp.utils.environment import require
+from keras_gmlp.utils.errors import printable
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,8 +53,14 @@ class TextClassification(TextTask):
         }
         return {"finetune": recipe}
 
+    def match(self, data):
+        if not data.train.several or type(self) is not TextClassification:
+            return self
+        return find_task("multi_label_texts")(**dataclasses.asdict(self))
+
     def check_fit(self, model, data):
         super().check_fit(model, data)
+        require_labels(data.name, data.train, self.several)
         require("sklearn", "fine-tuning", "demo")  # which `evaluate` imports, after the work
         require_classes(model, data, "text_classifier(..., {})")
 
@@ -93,13 +101,14 @@ class TextClassification(TextTask):
     @classmethod
     def check_samples(cls, model, data):
         (texts, *classes), _ = cls.load_samples([model], data, "test", CHECKED)
-        return texts.texts, cls.make_scorer(model, texts, *classes).places[texts.labels]
+        return texts.texts, cls.make_scorer(model, texts, *classes).find_truth(texts.labels)
 
     @classmethod
     def load_samples(cls, models, source, split=None, limit=None):
         from keras_gmlp.data.run_folder import Run  # here: it imports Pillow
 
         texts, labels, split = choose_texts(source, split)
+        require_labels(source.name, texts, False, cls.several)
         for model in models:
             if model.pairs not in (None, texts.pairs):
                 received, takes = ["pairs", "single texts"][:: 1 if texts.pairs else -1]
@@ -108,14 +117,16 @@ class TextClassification(TextTask):
             Run(model.path).warn_of(source.name, texts.texts)
         texts = texts.take(draw_places(len(texts), limit))
         known = match_classes(models, labels, str(source.name))
-        places = np.flatnonzero([labels[index] in known for index in texts.labels])
-        if not len(places):
-            raise ValueError(
-                f"{source.name}: none of the {len(texts):,} texts has a class that models know."
-            )
         unknown = [label for label in labels if label not in known]
         entries = {"split": split, "unknown_classes": unknown}
-        return (texts.take(places), labels, known), entries
+        if not cls.several:
+            places = np.flatnonzero([labels[index] in known for index in texts.labels])
+            if not len(places):
+                raise ValueError(
+                    f"{source.name}: none of the {len(texts):,} texts has a class that models know."
+                )
+            texts = texts.take(places)
+        return (texts, labels, known), entries
 
     @classmethod
     def make_scorer(cls, model, texts, labels, known):
@@ -136,9 +147,18 @@ class TextClassification(TextTask):
         names = (text if isinstance(text, str) else "\t".join(text) for text in texts.texts)
         result = scorer.collect(names=tuple(names), **fields)
         scores = result.score("texts")
-        scores["matthews_correlation"] = correlate(result.labels, result.predictions)
+        if not cls.several:
+            scores["matthews_correlation"] = correlate(result.labels, result.predictions)
         scores["cut"] = count_cut(model.tokenizer, texts.texts, model.length)
         return scores, result
+
+
+def require_labels(name, texts, *allowed):
+    """Raises a `ValueError` if texts have several labels, or one each, and may not."""
+    if texts.several not in allowed:
+        kinds = ["one label each", "any number of labels"]
+        found, expected = reversed(kinds) if texts.several else kinds
+        raise ValueError(f"{printable(name)}: its texts have {found}; expected {expected}.")
 
 
 def correlate(labels, predictions):

@@ -26,7 +26,8 @@ class TextModel:
         pairs: Whether it classifies pairs of texts; `None` if its file does not say so.
         warn: Function that receives a line of text, when a text is too long.
         model: The `keras.Model` of a `.keras` file, else `None`.
-        confidence: Temperature of its probabilities and which texts it rejects, a `Confidence`.
+        confidence: Temperature of its probabilities, which texts it rejects and, of a model that
+            gives any number of labels, the `thresholds` of those that apply: a `Confidence`.
     """
 
     run: Callable
@@ -79,7 +80,7 @@ class TextModel:
             A list of dicts, the most probable class first: `label`, with spaces for underscores,
             `score`, its probability, and `index`, its place in `labels`; of a model that was
             calibrated to reject texts also `known`, whether it takes the text for one of its
-            classes.
+            classes, and of one that gives any number of labels `applies`, whether the label does.
 
         Raises:
             ValueError: If a text is empty, the model takes pairs and received none or the other way
@@ -91,7 +92,8 @@ class TextModel:
         """Returns the model as a function; raises a `ValueError` if its task has another method."""
         own = find_task(self.task)
         if own.method != method:
-            kinds = {task.method: task.kind for task in map(find_task, TEXT_TASKS)}
+            # Of two tasks with one method the first is the general one.
+            kinds = {task.method: task.kind for task in map(find_task, reversed(TEXT_TASKS))}
             raise ValueError(f"{self.path} is {own.kind}; expected {kinds[method]}.")
         return self
 

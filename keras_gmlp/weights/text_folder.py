@@ -1,5 +1,6 @@
 """Text models as folders that the package transformers reads, both ways."""
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import numpy as np
 
 from keras_gmlp.inference.opening import open_keras
 from keras_gmlp.models.precision import in_float32
-from keras_gmlp.tasks.confidence import TEMPERATURE, THRESHOLD, Confidence
+from keras_gmlp.tasks.confidence import Confidence
 from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.utils.card import read_card, write_text_card
 from keras_gmlp.utils.files import atomic_write, read_json, write_json
@@ -41,9 +42,9 @@ def open_text_model(source):
 
 def save_text_model(opened, path):
     """Writes a `TextModel` as a `.keras` file with a card: task, tokenizer, class names."""
-    entries, fitted = {"length": opened.length, "pairs": opened.pairs}, opened.confidence
-    if fitted != Confidence():
-        entries |= {TEMPERATURE: fitted.temperature, THRESHOLD: fitted.energy_threshold}
+    entries = {"length": opened.length, "pairs": opened.pairs}
+    if opened.confidence != Confidence():
+        entries |= dataclasses.asdict(opened.confidence)
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as temporary:
         in_float32(opened.model).save(temporary)
@@ -63,8 +64,8 @@ def write_text_folder(opened, path):
     found = architecture and write_bert(opened.model, architecture)
     if not found:
         raise ValueError(
-            f"{opened.path}: not an original BERT, the only text model that transformers reads; "
-            "give an --out that ends in .keras."
+            f"{opened.path}: not an original BERT of at most one label for a text, the only text "
+            "model that is written for transformers; give an --out that ends in .keras."
         )
     arrays, config = found
     config["sep_token_id"] = opened.tokenizer.sep_id

@@ -300,7 +300,9 @@ def test_test_texts_that_are_training_texts(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_texts("texts.csv", 20)
     data = open_texts(TextSource("texts.csv", {"test": "texts.csv"}))
-    task = SimpleNamespace(domain="texts", headline="accuracy", find_unknown=lambda data: "")
+    task = SimpleNamespace(
+        domain="texts", labelled=True, headline="accuracy", find_unknown=lambda data: ""
+    )
     with pytest.warns(DataWarning) as warned:
         warn_of_data(SimpleNamespace(data=data, recipe=SimpleNamespace(task=task)))
     assert "20 of 20 test texts" in str(warned[-1].message)

@@ -16,7 +16,7 @@ from keras_gmlp.utils.inputs import (
     read_split,
     warn_left_out,
 )
-from keras_gmlp.utils.labels import clean_label, clean_value
+from keras_gmlp.utils.labels import SEVERAL, clean_label, clean_values
 from keras_gmlp.utils.tables import find_column, read_rows
 from keras_gmlp.utils.text_files import read_lines, read_text
 
@@ -28,9 +28,10 @@ class Row(NamedTuple):
     """A labelled text, or a pair of texts."""
 
     text: str | tuple
-    label: str
+    labels: tuple[str, ...]
     place: str  # the line or the file that it is in
     split: str | None = None  # a key of `SPLITS`
+    several: bool = False  # whether it may have any number of labels
 
 
 def read_all_rows(path, text=None, label=None, test=None):
@@ -74,15 +75,15 @@ def _read_part(path, text, label):
         )
     for row in rows:
         texts = (row.text,) if isinstance(row.text, str) else row.text
-        if not (row.label and all(map(str.strip, texts))):
+        if "" in row.labels or not all(map(str.strip, texts)):
             raise ValueError(f"{path}, {row.place}: text or label is empty; fill or remove it.")
     labels = {}
-    wrong = [row for row in rows if labels.setdefault(row.text, row.label) != row.label]
+    wrong = [row for row in rows if labels.setdefault(row.text, row.labels) != row.labels]
     if wrong:
         text = shortened(repr(wrong[0].text), 60)
         warn(
-            f"{printable(path)}: texts with several labels: {len(wrong):,} (such as {text} in "
-            f"{printable(wrong[0].place)}). Correct or remove them."
+            f"{printable(path)}: equal texts with different labels: {len(wrong):,} (such as {text} "
+            f"in {printable(wrong[0].place)}). Correct or remove them."
         )
     return rows
 
@@ -90,20 +91,25 @@ def _read_part(path, text, label):
 def _read_table(path, text, label):
     """Returns the rows of a CSV, TSV or JSON lines file."""
     names, rows = read_rows(path) if path.suffix.lower() in TABLES else _read_objects(path)
+    several = label is None and find_column(path, names, "label") is None
     texts, label = choose_columns(names, text, label, path)
+    given = [row.get(label) for _, row in rows]
+    several |= any(SEVERAL in (value or "") for value in given)
     column = find_column(path, [name for name in names if name not in (*texts, label)], "split")
     splits = [row.get(column, "").strip() for _, row in rows]
     found = []
-    for (place, row), split in zip(rows, splits, strict=True):
+    for (place, row), split, value in zip(rows, splits, given, strict=True):
         if any(splits) and read_split(split) is None:
             raise ValueError(
                 f"{path}, {place}: split {split[:40]!r}; expected train, test or validation in all "
                 "rows. Rename the column if it means something else."
             )
-        *parts, name = (row.get(column, "") for column in (*texts, label))
-        part = tuple(parts) if len(parts) > 1 else parts[0]
-        name = "" if name.strip().lower() == "nan" else clean_value(name)
-        found.append(Row(part, name, place, read_split(split)))
+        parts = tuple(row.get(column, "") for column in texts)
+        part = parts if len(parts) > 1 else parts[0]
+        # An empty field says that no label applies, a missing member of JSON does not.
+        none = several and value is not None and not value.strip()
+        labels = () if none else clean_values((value or "").split(SEVERAL))
+        found.append(Row(part, labels, place, read_split(split), several))
     return found
 
 
@@ -117,9 +123,15 @@ def _read_objects(path):
             if not isinstance(row, dict):
                 raise ValueError(f"{path}, {place}: expected an object with a text and a label.")
             known = {name: value for name, value in row.items() if value is not None}
-            texts = {n: v if isinstance(v, str) else json.dumps(v) for n, v in known.items()}
-            rows.append((place, texts))
+            rows.append((place, {name: _as_text(value) for name, value in known.items()}))
     return list(dict.fromkeys(name for _, row in rows for name in row)), rows
+
+
+def _as_text(value):
+    """Returns a value of JSON as a field of a table: a list as several labels."""
+    if isinstance(value, list):
+        return SEVERAL.join(map(_as_text, value))
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def choose_columns(names, text=None, label=None, place=""):
@@ -128,6 +140,8 @@ def choose_columns(names, text=None, label=None, place=""):
     if len(texts) > 2:
         raise ValueError(f"expected one column of texts or two of pairs; received {len(texts)}.")
     columns = []
+    if label is None and not find_column(place, names, "label"):
+        label = find_column(place, names, "labels")
     for name in (*texts, label or "label"):
         found = name if name in names else find_column(place, names, name)
         if names.count(found) != 1:
@@ -148,6 +162,6 @@ def _read_folder(root):
                 others.append(path)
                 continue
             place = printable(path.relative_to(root))
-            rows.append(Row(read_text(path), clean_label(folder.name), place))
+            rows.append(Row(read_text(path), (clean_label(folder.name),), place))
     warn_left_out(root, others, "which are not .txt in a class folder")
     return rows

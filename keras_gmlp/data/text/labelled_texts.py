@@ -11,6 +11,7 @@ import numpy as np
 
 from keras_gmlp.data import tfds
 from keras_gmlp.data.dividing import divide
+from keras_gmlp.data.label_sets import find_rarest, make_rows
 from keras_gmlp.data.text.labelled_files import SUFFIXES, choose_columns, read_all_rows
 from keras_gmlp.data.text.tokenizer import Tokenizer, encode_rows
 from keras_gmlp.utils.errors import require_one_of
@@ -28,7 +29,7 @@ class TextSplit:
     """Texts, or pairs of texts, and their classes."""
 
     texts: list  # of strings, or of pairs of strings
-    labels: np.ndarray  # int32 class indices
+    labels: np.ndarray  # int32 class indices, or of several labels rows of 0 and 1
 
     def __post_init__(self):
         object.__setattr__(self, "labels", np.asarray(self.labels, "int32"))
@@ -40,6 +41,16 @@ class TextSplit:
     def pairs(self):
         """Whether the texts are pairs."""
         return bool(self.texts) and not isinstance(self.texts[0], str)
+
+    @property
+    def several(self):
+        """Whether each text has any number of labels."""
+        return self.labels.ndim == 2
+
+    @property
+    def classes(self):
+        """The classes that some text has."""
+        return np.flatnonzero(self.labels.any(axis=0)) if self.several else np.unique(self.labels)
 
     def take(self, places):
         """Returns the texts at the places."""
@@ -110,12 +121,13 @@ def load_text(
               `"glue/sst2"`, `"glue/mrpc"`, `"glue/cola"`, in short `"sst2"`. GLUE's test labels
               are not public; its validation split is the test split here.
             - a `.csv`, `.tsv` or `.jsonl` file. A column `split` with train and test, and perhaps
-              validation, divides it.
+              validation, divides it. With `|` between labels, a list of them in JSON, or a column
+              `labels`, each text has any number of labels.
             - a folder with one folder of `.txt` files for each class, or `train` and `test` (or
               `val`) folders or files of these kinds.
         text: Column of the texts, or two columns of pairs. Defaults to `"text"`, and of a prepared
             set to all of its texts.
-        label: Column of the labels. Defaults to `"label"`.
+        label: Column of the labels. Defaults to `"label"`, or `"labels"`.
         test: File or folder of the test texts. Without one a fifth of each class is held out,
             with equal texts on the same side.
         seed: Seed of this split.
@@ -123,8 +135,9 @@ def load_text(
 
     Returns:
         An object with the names of the classes, `labels`, and the texts `train`, `test` and
-        `validation`, or `None`; each has `texts` and `labels`, int32 class indices. The classes are
-        in the order of their names; numbers in that of their values.
+        `validation`, or `None`; each has `texts` and `labels`, int32 class indices, or of several
+        labels rows of 0 and 1, `(texts, classes)`. The classes are in the order of their names;
+        numbers in that of their values.
 
     Raises:
         ValueError: If there is no such set, file or column, a file is not UTF-8, all texts have
@@ -134,11 +147,30 @@ def load_text(
 
 
 def hold_out(data, share=0.1, seed=0):
-    """Holds a share of each class of the training texts out for validation."""
+    """Holds a share of each class, of several labels the rarest, out for validation."""
     if data.validation is not None:
         raise ValueError(f"{data.name}: has validation texts already; hold out none.")
-    kept, cut = divide(data.train.texts, data.train.labels, share, seed)
-    return dataclasses.replace(data, train=data.train.take(kept), validation=data.train.take(cut))
+    classes = data.train.labels
+    if data.train.several:
+        sets = [*map(np.flatnonzero, classes)]
+        classes = find_rarest(np.arange(len(sets)), sets, len(data.labels))
+    kept, cut = map(data.train.take, divide(data.train.texts, classes, share, seed))
+    _require_trained(data.name, data.labels, kept, cut)
+    return dataclasses.replace(data, train=kept, validation=cut)
+
+
+def _hold_out_test(data, share, seed=0):
+    """Holds a share of the training texts out in place of the test texts."""
+    held = hold_out(dataclasses.replace(data, validation=None), share, seed)
+    return dataclasses.replace(held, test=held.validation, validation=data.validation)
+
+
+def _require_trained(name, labels, train, others):
+    """Raises a `ValueError` if other texts have a class that no training text has."""
+    if len(unknown := np.setdiff1d(others.classes, train.classes)):
+        raise ValueError(
+            f"{name}: no training text has the class {labels[unknown[0]]}, but others have it."
+        )
 
 
 def name_columns(column=None, label=None, test=None):
@@ -154,8 +186,7 @@ def open_texts(source):
         return TextData(source.name, labels, **_take_parts(texts, source.roles))
     data = _divide(source.name, *source.contents)
     if source.held_out:
-        held = hold_out(dataclasses.replace(data, validation=None), source.held_out)
-        data = dataclasses.replace(held, test=held.validation, validation=data.validation)
+        data = _hold_out_test(data, source.held_out)
     return hold_out(data, source.validation) if source.validation else data
 
 
@@ -181,11 +212,14 @@ def _read_all(name, text=None, label=None, test=None, data_dir=None):
     if not path.exists():
         return _read_prepared(str(name), text, label, data_dir)
     rows = read_all_rows(path, text, label, test)
-    labels = sorted({row.label for row in rows})
+    labels = sorted({label for row in rows for label in row.labels})
     with contextlib.suppress(ValueError):  # not all are numbers
         labels.sort(key=float)
     index = {label: place for place, label in enumerate(labels)}
-    texts = TextSplit([row.text for row in rows], [index[row.label] for row in rows])
+    indices = [[index[label] for label in row.labels] for row in rows]
+    several = any(row.several for row in rows)
+    indices = make_rows(indices, len(labels)) if several else np.ravel(indices)
+    texts = TextSplit([row.text for row in rows], indices)
     return texts, tuple(labels), [row.split for row in rows]
 
 
@@ -194,21 +228,17 @@ def _divide(name, texts, labels, splits, seed=0):
     roles = find_roles(set(splits), name) if any(splits) else {None: "train"}
     parts = _take_parts(texts, map(roles.get, splits))
     if len(labels) < 2:
-        raise ValueError(f"{name}: one class only, {labels[0]}; expected two or more.")
-    if len(unknown := np.setdiff1d(texts.labels, parts["train"].labels)):
-        raise ValueError(
-            f"{name}: the test texts have the class {labels[unknown[0]]}, the training texts do "
-            "not."
-        )
-    if not parts["test"]:
-        train = parts["train"]
-        divided = divide(train.texts, train.labels, SHARE, seed)
-        parts["train"], parts["test"] = map(train.take, divided)
-    if not parts["test"]:
+        found = f"one class only, {labels[0]}" if labels else "no labels"
+        raise ValueError(f"{name}: {found}; expected two or more classes.")
+    _require_trained(name, labels, parts["train"], texts)
+    data = TextData(str(name), labels, **parts)
+    if not data.test:
+        data = _hold_out_test(data, SHARE, seed)
+    if not data.test:
         raise ValueError(
             f"{name}: no class has two different texts, of which one would be held out."
         )
-    return TextData(str(name), labels, **parts)
+    return data
 
 
 def _take_parts(texts, roles):

@@ -56,8 +56,8 @@ def warn_of_data(run):
             copy, original = map(printable, (found[0].name, known[found[0].hash]))
             warn_of_copies(found, data.test, "images", f"{copy} is {original}")
         return
-    if task.headline == "accuracy":
-        if (samples := len(data.test)) < FEW:
+    if task.labelled:
+        if task.headline == "accuracy" and (samples := len(data.test)) < FEW:
             warn(
                 f"number of test texts: {samples:,}, so the accuracy has a standard error of up to "
                 f"{50 / samples**0.5:.0f} points. Test on more if you can (--test, --hold-out)."

@@ -166,7 +166,7 @@ def test_folders_of_splits(tmp_path):
     assert samples(data, "train") == [("one", "a"), ("two", "b")]
     assert samples(data, "test") == [("three", "b")]
     (tmp_path / "other").rename(tmp_path / "eval" / "c")
-    fails("the test texts have the class c", tmp_path)
+    fails("no training text has the class c", tmp_path)
 
 
 def test_files_of_splits(tmp_path):
