@@ -87,7 +87,7 @@ def test_weights_example(monkeypatch):
     monkeypatch.setattr(pretrained, "load", load)
     names = run("docs/guides/pretrained-weights.md", **{", input_shape": ", depth=1, input_shape"})
     assert names["model"].input_shape == (None, 160, 160, 3)
-    assert asked == [("hf-hub:timm/gmlp_s16_224.ra3_in1k", "gmlp_s16_224")]
+    assert asked == [("hf://timm/gmlp_s16_224.ra3_in1k", "gmlp_s16_224")]
 
 
 @pytest.mark.eager

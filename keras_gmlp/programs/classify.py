@@ -16,7 +16,7 @@ inputs IMAGE|FOLDER|TEXT*  image files, or folders with all their images; for a 
 --file FILE*  texts of a file, one a line, in UTF-8
 --pair SECOND  the second text of a pair
 --model MODEL  a .tflite, .keras or .onnx file, a folder (SavedModel or run), the name of an
-    included model, or published weights (a file or hf-hub:NAME); it decides whether the inputs are
+    included model, or published weights (a file or hf://NAME); it decides whether the inputs are
     images or texts; default: the included gmlp_photo_64, which knows 200 everyday classes
 --head FILE  a classifier that the tab Teach of the web page learned, classifier.json; --model is
     the model that it learned with: its folder or its .tflite file with features
@@ -31,7 +31,7 @@ examples:
   apps/classify.py cat.jpg --json                 one line of JSON per image
   apps/classify.py 7.png --model runs/gmlp_n4_32-digits
   apps/classify.py cat.jpg --model gmlp_conv_n4_32-cifar10   another included model, ten classes
-  apps/classify.py cat.jpg --model hf-hub:timm/gmlp_s16_224.ra3_in1k
+  apps/classify.py cat.jpg --model hf://timm/gmlp_s16_224.ra3_in1k
   apps/classify.py rose.jpg --head classifier.json           classes that the page learned
   apps/classify.py "a gem of a film" --model amlp_nano-sst2  an included model of film reviews
   apps/classify.py --file reviews.txt --model amlp_nano-sst2 --json

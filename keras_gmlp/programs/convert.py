@@ -9,7 +9,7 @@ from keras_gmlp.programs.shared import cli
 from keras_gmlp.programs.shared.parser import both_sides
 
 USAGE = """\
-source SOURCE  hf-hub:NAME[@REVISION], a .safetensors, .pth, .pt, .bin or .npz file, a folder with
+source SOURCE  hf://NAME[@REVISION], a .safetensors, .pth, .pt, .bin or .npz file, a folder with
     model.safetensors and config.json, a .keras file, the folder of a run or the name of an included
     model; for texts also a folder of transformers with a BERT
 --preset PRESET  for images; default: the name in the source
@@ -18,7 +18,7 @@ source SOURCE  hf-hub:NAME[@REVISION], a .safetensors, .pth, .pt, .bin or .npz f
 --json  print a summary as JSON
 
 examples:
-  apps/convert.py hf-hub:timm/gmlp_s16_224.ra3_in1k               from the Hugging Face hub
+  apps/convert.py hf://timm/gmlp_s16_224.ra3_in1k               from the Hugging Face hub
   apps/convert.py mixer.npz --preset mixer_b16_224 --out runs/mixer
   apps/convert.py runs/mixer --image-size 160                     weights over tokens are resized
   apps/convert.py runs/mixer --out mixer/model.safetensors        back, under timm's names

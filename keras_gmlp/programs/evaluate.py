@@ -22,7 +22,7 @@ HIDDEN = ("agreement", "classes", "confusion", "cut", "images", "model")
 
 USAGE = f"""\
 models MODEL+  a .tflite, .keras or .onnx file, a folder (SavedModel or run), the name of an
-    included model, or published weights (a file or hf-hub:NAME); all of images, or all of texts
+    included model, or published weights (a file or hf://NAME); all of images, or all of texts
 --data PATH|NAME!  images: a folder with a folder of images for each class, a table (.csv, .tsv)
     with the columns path and label, or a data set by name; for classifiers of texts: sst2, mrpc,
     cola, a CSV, TSV or JSON lines file, or a folder with a folder of text files for each class; for

@@ -14,6 +14,8 @@ run RUN  folder of a run, or the name of an included model
     file
 --data-dir
 --fold  of a ResMLP: first fold Affine and LayerScale
+--to NAME  then upload models, card and records to hf://OWNER/MODEL, a page of the Hugging Face hub
+    that is public unless you made it private, by the account of `hf auth login`
 --no-check  skip the checks, which require the data; no int8; removes the recorded checks of the
     files that are replaced
 --json  print the results of the checks as JSON
@@ -28,17 +30,23 @@ examples:
   apps/export.py runs/gmlp_n4_32-cifar10 --formats mediapipe
   apps/export.py runs/gmlp_nano-sst2                        a text classifier
   apps/export.py runs/gmlp_nano-text --data held_out.txt    a language model
+  apps/export.py runs/gmlp_n4_32-digits --to hf://me/digits
 """
 
 
 def run(options):
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
     cli.import_tensorflow()
+    from keras_gmlp.export.hub import create_repository, upload
     from keras_gmlp.export.verify import export_run, load_check_data
 
     report = (lambda text: None) if options.json else functools.partial(print, flush=True)
     data = None if options.no_check else load_check_data(options.run, options.data)
+    repository = create_repository(options.to) if options.to else None  # a wrong name ends here
     found = export_run(options.run, options.formats, data, report, folded=options.fold)
+    if repository:
+        upload(options.run, repository)
+        report(f"uploaded to {repository}")
     cli.show_result(options, found)
 
 

@@ -15,7 +15,7 @@ USAGE = """\
 query QUERY  an image file, or a text
 --data DIR|FILE!  a folder; its subfolders are searched, too; or a .txt file with a text a line
 --model MODEL  the folder of a run, the name of an included model, a .keras file, a .tflite file of
-    apps/export.py --formats features, or, for images, published weights (a file or hf-hub:NAME);
+    apps/export.py --formats features, or, for images, published weights (a file or hf://NAME);
     default: the included gmlp_photo_64, for texts amlp_nano-wiki
 --top N:count=15  images, or lines, to find
 --out FILE  .png file for a contact sheet of images

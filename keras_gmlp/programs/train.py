@@ -44,7 +44,7 @@ examples:
                                                        the same for BERT, on the prepared text
   apps/train.py --task sst2 --weights runs/gmlp_nano-text
                                                        fine-tunes it to classify texts
-  apps/train.py --task reviews.csv --weights hf-hub:google/bert_uncased_L-4_H-256_A-4
+  apps/train.py --task reviews.csv --weights hf://google/bert_uncased_L-4_H-256_A-4
                                                        a published BERT, on texts of your own
   apps/train.py --backend jax --devices all            all GPUs of the machine
   apps/train.py --backend jax --devices all --coordinator node0:3456 --processes 2 --process 0

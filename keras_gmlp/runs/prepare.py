@@ -123,4 +123,4 @@ def _adapt_language_model(settings, recipe):
     longer = recipe.task.length if longest and recipe.task.length > longest else None
     encoder = adapt(trained, longer, settings.dropout, recipe.precision)
     model = text_classifier(encoder, len(data.labels), settings.dropout)
-    return data, model, {"preset": Run(settings.weights).recipe.get("preset")}
+    return data, model, {"preset": Run(path).recipe.get("preset")}

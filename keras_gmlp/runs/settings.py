@@ -69,7 +69,7 @@ class RunSettings:
             ones; `None` for the included `"gmlp_photo_64"` if a folder, a table or a packed set is
             given without a model or another recipe, else for random ones. For a task the folder
             of a run that trained a language model, the name of an included one, or an original
-            BERT, such as `"hf-hub:google/bert_uncased_L-4_H-256_A-4"`.
+            BERT, such as `"hf://google/bert_uncased_L-4_H-256_A-4"`.
         patch_size: Side of a patch in pixels; `None` for the preset's or the weights'.
         patch_window: Side in pixels of the window that a token is computed from; `None` for the
             patch.

@@ -70,6 +70,7 @@ class ImageClassification(Task):
         **dict.fromkeys(("feature_weight", "fit_head"), (lambda x: x >= 0, "at least 0")),
     }
     kind = "an image classifier"
+    pipeline = "image-classification"
     method = "classify"
     output = "logits for {classes} classes"
     example = '("docs/cat.jpg", top=3)'

@@ -53,6 +53,7 @@ class MaskedLM(TextTask):
         "cut": (lambda share: 0 <= share <= 1, "in [0, 1]"),
     }
     kind = "a masked language model"
+    pipeline = "fill-mask"
     method = "fill_mask"
     architecture = "BertForMaskedLM"
     inputs: ClassVar = {"token_ids": None, "mask_positions": MASKS}

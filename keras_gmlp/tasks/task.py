@@ -39,6 +39,7 @@ class Task:
         ranges: Tests of settings by name, and what is expected: pairs, for `check_ranges`.
         domain: `"images"` or `"texts"`, what a saved model takes.
         kind: What a saved model is, for errors and its card, such as `"a text classifier"`.
+        pipeline: Its name on the Hugging Face hub.
         method: The method of a loaded model that calls `predict`.
         inputs: How many numbers each input of a text model takes, a dict by name; `None` for as
             many as a text has tokens.
@@ -64,6 +65,7 @@ class Task:
     # Keras inside methods only, because a `.tflite` file opens without Keras.
     domain = "images"
     kind = "a model"
+    pipeline = None
     method = "__call__"
     inputs: ClassVar = {"image": None}
     logits_rank = 2

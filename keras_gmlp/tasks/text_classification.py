@@ -31,6 +31,7 @@ class TextClassification(TextTask):
     headline = "accuracy"
     ranges: ClassVar = {**TextTask.ranges, "label_smoothing": (lambda x: 0 <= x < 1, "in [0, 1)")}
     kind = "a text classifier"
+    pipeline = "text-classification"
     method = "classify"
     architecture = "BertForSequenceClassification"
     labelled = True

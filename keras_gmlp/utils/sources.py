@@ -1,18 +1,23 @@
 """`find_model`: where a model is and of which kind, by a name, a path or a name on the hub."""
 
+import functools
 import os
 import re
+import zipfile
 from pathlib import Path
 
-from keras_gmlp.utils.errors import did_you_mean, first_of
-from keras_gmlp.utils.files import why_missing
+from keras_gmlp.utils.card import CARD, LABELS, TOKENIZER
+from keras_gmlp.utils.environment import require
+from keras_gmlp.utils.errors import did_you_mean, first_of, shortened
+from keras_gmlp.utils.files import atomic_write, why_missing
 from keras_gmlp.utils.formats import FORMATS
+from keras_gmlp.utils.parsers import WEIGHTS as KERAS_WEIGHTS
 
 SHIPPED = Path(__file__).resolve().parents[2] / "saved_models"  # in a clone of the repository
 DEFAULT_LANGUAGE_MODEL = "amlp_nano-wiki"  # fills in masks, and finds similar texts
 DEFAULT_BACKBONE = "gmlp_photo_64"  # for a user's own images
 
-HUB = "hf-hub:"
+HUB = "hf://"
 WEIGHTS = "model.safetensors"  # published ones in a folder, as in the hub's cache
 SUFFIXES = (".safetensors", ".pth", ".pt", ".npz", ".bin", ".ckpt", ".pth.tar", ".pt.tar")
 
@@ -27,6 +32,8 @@ FILES = {
 KINDS = (*FILES, "published")
 TRAINABLE = ("keras", "published")
 FEATURES_FIRST = ("features", "keras", *KINDS)  # for vectors of images or texts
+# The models that are downloaded from the hub, where Keras stores a .keras file member by member.
+ON_HUB = (FILES["tflite"], FILES["features"], FILES["keras"], KERAS_WEIGHTS, WEIGHTS)
 EXPECTED = {
     "tflite": "a .tflite file",
     "keras": "a .keras file",
@@ -41,12 +48,12 @@ def find_model(source, kinds=KINDS):
 
     Args:
         source: A file; the folder of a run, of a SavedModel or of published weights; the name of
-            an included model, or `"hf-hub:NAME"`.
+            an included model, or `"hf://NAME"` for one on the Hugging Face hub.
         kinds: The kinds that the caller takes, of `KINDS`. The folder of a run stands for its file
             of the first of these. `"run"` takes that folder itself.
 
     Returns:
-        `(path, kind)`. The path is a `Path`, or the name on the hub.
+        `(path, kind)`. The path of a model on the hub is in the cache of the hub's client.
 
     Raises:
         ValueError: If there is no such model, or none of these kinds. One line.
@@ -54,17 +61,41 @@ def find_model(source, kinds=KINDS):
     names = [EXPECTED[kind] for kind in kinds if kind in EXPECTED]
     wanted = f"expected {', '.join([*names, 'the folder of a run'])} or an included model's name"
     if str(source).startswith(HUB):
-        path, found = source, {"published": source}
+        path = _download(source)
     else:
         path = Path(find_shipped(source)).expanduser()
         if not path.exists():
             missing = why_missing(path, "model file or folder")
             raise ValueError(f"{path}: {missing}; {wanted}.{suggest_shipped(source)}")
-        found = _list_models(path)
+    found = _list_models(path)
     for kind in kinds:
         if kind in found:
             return found[kind], kind
-    raise ValueError(f"{path}: {_explain(path, found)}; {wanted}.")
+    raise ValueError(f"{source}: {_explain(path, found)}; {wanted}.")
+
+
+def _download(source):
+    """Returns the folder of a model on the hub, whose missing files are downloaded."""
+    hub = require("huggingface_hub", f"{source}: a model on the hub", "convert")
+    name, _, revision = source.removeprefix(HUB).partition("@")
+    get = functools.partial(hub.snapshot_download, name, revision=revision or None)
+    try:
+        folder = Path(get(allow_patterns=[*ON_HUB, "*.json", "*.txt"]))
+        if not any((folder / file).exists() for file in ON_HUB):
+            get(allow_patterns="pytorch_model.bin")  # of an older BERT
+    except Exception as error:  # of the network, the name, the revision or the disk
+        reason = shortened(str(error), 160)
+        raise ValueError(
+            f"{source}: not in the cache, and could not be downloaded; check the name and the "
+            f"connection ({reason})."
+        ) from None
+    if (folder / KERAS_WEIGHTS).exists() and not (folder / FILES["keras"]).exists():
+        members = ("metadata.json", "config.json", KERAS_WEIGHTS, CARD, LABELS, TOKENIZER)
+        with atomic_write(folder / FILES["keras"]) as path, zipfile.ZipFile(path, "w") as archive:
+            for member in members:
+                if (folder / member).exists():
+                    archive.write(folder / member, member)
+    return folder
 
 
 def list_shipped():

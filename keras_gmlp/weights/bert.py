@@ -14,6 +14,7 @@ from keras_gmlp.models.structure import learned_weights
 from keras_gmlp.utils.errors import require_one_of
 from keras_gmlp.utils.files import read_json
 from keras_gmlp.utils.labels import check_labels
+from keras_gmlp.utils.sources import find_model
 from keras_gmlp.weights.conversion import assign, published_arrays, table_links
 from keras_gmlp.weights.files import find_file, read_checkpoint, short_name
 from keras_gmlp.weights.names import BERT as TABLE
@@ -47,7 +48,7 @@ def load_bert(source: str | Path) -> tuple[keras.Model, Tokenizer]:
     """Loads a BERT that the package transformers saved, with the head that it has.
 
     Args:
-        source: Name on the Hugging Face hub, such as `"hf-hub:google/bert_uncased_L-4_H-256_A-4"`,
+        source: Name on the Hugging Face hub, such as `"hf://google/bert_uncased_L-4_H-256_A-4"`,
             or a folder with config.json, tokenizer.json or vocab.txt, and model.safetensors or
             pytorch_model.bin.
 
@@ -67,11 +68,12 @@ def load_bert(source: str | Path) -> tuple[keras.Model, Tokenizer]:
 
 def open_bert(source):
     """Returns what `load_bert` does, and a card with the class names and the architecture."""
-    config = find_file(source, "config.json")
+    folder, _ = find_model(source, ("published",))
+    config = find_file(folder, "config.json")
     settings = read_json(config)
-    arguments = _read_settings(settings, config)  # before the weights are downloaded
-    weights = find_file(source, *WEIGHTS)
-    tokenizer = _open_tokenizer(find_file(source, *TOKENIZERS), config, source)
+    arguments = _read_settings(settings, config)
+    weights = find_file(folder, *WEIGHTS)
+    tokenizer = _open_tokenizer(find_file(folder, *TOKENIZERS), config, source)
     arrays = {  # without "bert." and the names of old versions
         name.removeprefix("bert.").replace("gamma", "weight").replace("beta", "bias"): array
         for name, array in read_checkpoint(weights)[0].items()

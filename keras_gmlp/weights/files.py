@@ -53,14 +53,9 @@ class PretrainedConfig:
 
 def read_checkpoint(source):
     """Reads published weights; returns float32 arrays by name, and a `PretrainedConfig`."""
-    source = str(source)
-    if source.startswith(HUB):
-        path, config = find_file(source, WEIGHTS), find_file(source, "config.json")
-    else:
-        path = Path(source).expanduser()
-        path = path / WEIGHTS if path.is_dir() else path
-        config = path.with_name("config.json")
-    return _read(path, source), _read_config(Path(config))
+    path = Path(source).expanduser()
+    path = path / WEIGHTS if path.is_dir() else path
+    return _read(path, str(source)), _read_config(path.with_name("config.json"))
 
 
 def _read_config(path):
@@ -113,10 +108,15 @@ def short_name(source):
         return str(source).partition("@")[0].rstrip("/").rpartition("/")[2]
     path = Path(source)
     suffix = find_suffix(path) or ".keras"
-    if not path.name.lower().endswith(suffix):
-        return Path(os.path.realpath(path)).name
-    stem = path.name[: -len(suffix)]
-    return Path(os.path.realpath(path.parent)).name if stem == "model" else stem
+    if path.name.lower().endswith(suffix):
+        stem = path.name[: -len(suffix)]
+        if stem != "model":
+            return stem
+        path = path.parent
+    path = Path(os.path.realpath(path))
+    if path.parent.name == "snapshots":  # models--OWNER--NAME/snapshots/COMMIT, a hub's cache
+        return path.parent.parent.name.rpartition("--")[2]
+    return path.name
 
 
 def write_checkpoint(path, arrays, config):
@@ -135,24 +135,11 @@ def write_checkpoint(path, arrays, config):
     write_json(config_path, config)
 
 
-def find_file(source, *files):
-    """Returns the path of the first of some files in a folder or on the hub, then downloaded."""
-    if not str(source).startswith(HUB):
-        paths = [Path(source).expanduser() / file for file in files]
-        if found := [path for path in paths if path.is_file()]:
-            return found[0]
-        raise ValueError(f"{source}: has no {' or '.join(files)}.")
-    hub = require("huggingface_hub", f"{source}: a name on the hub", "convert")
-    name, _, revision = source.removeprefix(HUB).partition("@")
-    for file in files:
-        try:
-            return Path(hub.hf_hub_download(name, file, revision=revision or None))
-        except Exception as error:  # of the network, the name, the revision or the disk
-            reason = shortened(str(error), 160)
-    raise ValueError(
-        f"{source}: {' or '.join(files)} is not in the cache and could not be downloaded; check "
-        f"the name and the connection, or give a file ({reason})."
-    )
+def find_file(folder, *files):
+    """Returns the path of the first of some files that a folder has."""
+    if found := [folder / file for file in files if (folder / file).is_file()]:
+        return found[0]
+    raise ValueError(f"{folder}: has no {' or '.join(files)}.")
 
 
 def _read(path, source):

@@ -15,7 +15,7 @@ def load(source: str | Path, threads: int | None = None, warn: Callable = warnin
     Args:
         source: A `.tflite`, `.keras` or `.onnx` file; the folder of a SavedModel or of a run; the
             name of a model that comes with a clone of the repository, such as `"gmlp_photo_64"`;
-            or published weights: a file, their folder or `"hf-hub:NAME"`.
+            or published weights: a file, their folder or `"hf://NAME"`.
         threads: Number of threads of the LiteRT or ONNX runtime. Defaults to the number of cores,
             at most 4.
         warn: Function that receives a line when a text is too long.

@@ -217,7 +217,7 @@ def build(
 
     Args:
         preset: A key of `PRESETS`, for example `"gmlp_n4_32"`, or `"gmlp_nano"` for texts.
-        weights: A name on the Hugging Face hub (`"hf-hub:timm/gmlp_s16_224.ra3_in1k"`), a file of
+        weights: A name on the Hugging Face hub (`"hf://timm/gmlp_s16_224.ra3_in1k"`), a file of
             published weights or a folder with model.safetensors, as in the hub's cache, a `.keras`
             file, the folder of a run or the name of an included model. They are resized to another
             image size; for another number of classes the head is untrained. Defaults to fresh

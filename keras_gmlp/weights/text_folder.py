@@ -12,9 +12,9 @@ from keras_gmlp.tasks.confidence import Confidence
 from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.utils.card import read_card, write_text_card
 from keras_gmlp.utils.files import atomic_write, read_json, write_json
-from keras_gmlp.utils.sources import HUB, WEIGHTS
+from keras_gmlp.utils.sources import WEIGHTS
 from keras_gmlp.weights.bert import open_bert, write_bert
-from keras_gmlp.weights.files import find_file, write_checkpoint
+from keras_gmlp.weights.files import write_checkpoint
 
 FILES = (WEIGHTS, "config.json", "tokenizer.json", "vocab.txt", "tokenizer_config.json")
 
@@ -23,8 +23,7 @@ def is_text_model(path, kind):
     """Returns whether what `find_model` found is a text model: ours, or one of transformers."""
     if kind == "keras":
         return "tokenizer" in read_card(path)
-    config = find_file(path, "config.json") if str(path).startswith(HUB) else path / "config.json"
-    settings = read_json(config)
+    settings = read_json(path / "config.json")
     return isinstance(settings, dict) and "model_type" in settings  # that of timm has none
 
 

@@ -108,7 +108,7 @@ def test_export_without_data(tmp_path, app):
 def test_missing_data_is_reported_before_weights_are_downloaded(tmp_path, monkeypatch, app):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(pretrained, "load", None)  # or it would be called
-    given = ["--weights", "hf-hub:timm/none", "--data", "./photos/", "--out", "runs/a"]
+    given = ["--weights", "hf://timm/none", "--data", "./photos/", "--out", "runs/a"]
     assert app("train", *given) == (1, "", "train: ./photos/: no such folder.\n")
     assert "no such folder" in app("check_data", "photos")[2]
     assert list(tmp_path.iterdir()) == []

@@ -29,9 +29,7 @@ def test_each_source_has_a_path_and_a_kind(tmp_path, run):
     (tmp_path / "exported").mkdir()
     for name in ("best.PT", "best.pth.tar", "exported/saved_model.pb"):
         (tmp_path / name).touch()
-    name = "hf-hub:timm/gmlp_s16_224.ra3_in1k"
     for source, found in (
-        (name, (name, "published")),
         (tmp_path / "best.PT", (tmp_path / "best.PT", "published")),
         (tmp_path / "best.pth.tar", (tmp_path / "best.pth.tar", "published")),
         (tmp_path / "exported", (tmp_path / "exported", "saved_model")),
@@ -62,7 +60,6 @@ def test_sources_of_other_kinds_are_named(tmp_path, run):
     for source, kinds, reason in (
         (run / "model.onnx", TRAINABLE, r"\.keras"),
         (run / "model.onnx", ("run",), "folder of a run"),
-        ("hf-hub:a/b", tuple(FILES), "keras_gmlp.build"),
         (tmp_path / "notes.txt", KINDS, "unknown"),
         (tmp_path / "none", KINDS, "no such"),
         (tmp_path / "runs", KINDS, "mine"),

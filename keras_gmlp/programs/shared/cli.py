@@ -11,7 +11,7 @@ from keras_gmlp.programs.shared.messages import one_line
 from keras_gmlp.programs.shared.parser import Parser
 from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.utils.errors import is_of_tensorflow, one_line_warnings, printable
-from keras_gmlp.utils.sources import DEFAULT_BACKBONE, FEATURES_FIRST, HUB, KINDS, find_model
+from keras_gmlp.utils.sources import DEFAULT_BACKBONE, FEATURES_FIRST, KINDS, find_model
 
 FOR_THE_USER = (ValueError, TypeError, RuntimeError, OSError, ImportError, MemoryError)
 
@@ -122,8 +122,7 @@ def load_model(source, features=False, domain=None, **options):
 
     path, _ = find_model(source or DEFAULT_BACKBONE, FEATURES_FIRST if features else KINDS)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # without TensorFlow's notes
-    from_hub = str(path).startswith(HUB)  # a download shows its progress
-    with contextlib.nullcontext() if from_hub else quiet():
+    with quiet():
         model = load(path, **options)
     found = find_task(model.task).domain
     if domain not in (None, found):

@@ -60,7 +60,7 @@ RUN = f"""\
     with _nano, _small, _medium, or another of keras_gmlp.text.PRESETS; default: that of the
     weights, gmlp_n4_32, or gmlp_nano
 --weights SOURCE  weights to start from: a run's folder, the name of an included model, a .keras
-    file, a file of published weights, or hf-hub:NAME; resized to the images, with a new head if the
+    file, a file of published weights, or hf://NAME; resized to the images, with a new head if the
     classes differ; none trains from scratch; default: for a folder, table or packed set without
     --model, the included gmlp_photo_64, which knows photographs. For --task, a language model or an
     original BERT
