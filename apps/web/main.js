@@ -5,7 +5,7 @@ import * as teach from "./teach.js";
 import * as texts from "./texts.js";
 import { at } from "./view.js";
 
-const TEXT_TASKS = ["masked_lm", "text_classification"];
+const TEXT_TASKS = ["masked_lm", "text_classification", "multi_label_texts"];
 
 const TABS = {
   pictures: {

@@ -1,8 +1,8 @@
 // Runs text models: fills masks and classifies texts as keras_gmlp.inference.text does.
 
 import { Tensor } from "@litertjs/core";
-import { isKnown, readConfidence } from "./confidence.js";
-import { openModel, rank, showLabels, softmax } from "./model.js";
+import { isKnown, readConfidence, readThresholds } from "./confidence.js";
+import { openModel, rank, rankLabels, showLabels, softmax } from "./model.js";
 import { shorten, Tokenizer } from "./tokens.js";
 
 const MASKS = 8; // places that a masked language model predicts in a run
@@ -10,6 +10,7 @@ const MASKS = 8; // places that a masked language model predicts in a run
 const INPUTS = {
   masked_lm: ["mask_positions", "token_ids"],
   text_classification: ["token_ids"],
+  multi_label_texts: ["token_ids"],
 };
 
 // Fetches and compiles a text model from the list.
@@ -32,6 +33,7 @@ class TextModel {
     const classes = output.shape.at(-1);
     const labels = card.labels?.length === classes ? showLabels(card.labels) : null;
     this.confidence = readConfidence(card);
+    this.thresholds = readThresholds(card, classes);
     this.labels = labels ?? Array.from({ length: classes }, (_, i) => String(i));
     Object.assign(this, { name, compiled, card, task: card.task });
   }
@@ -57,7 +59,8 @@ class TextModel {
   }
 
   // Returns { ranked: [{ label, probability }], known, note } with the most probable class first.
-  // A calibrated model takes a text that is not known for none of its classes.
+  // A calibrated model takes a text that is not known for none of its classes; one with thresholds
+  // says { applies } of each label.
   async classify(text, pair) {
     const { cls, sep } = this.tokenizer;
     const texts = pair === undefined ? [text] : [text, pair];
@@ -69,7 +72,10 @@ class TextModel {
     const total = parts.reduce((sum, part) => sum + part.length, 0);
     const logits = await this.logits(ids);
     const known = isKnown(logits, this.confidence);
-    const ranked = rank(logits, this.labels, this.labels.length, this.confidence.temperature);
+    const { labels, thresholds, confidence } = this;
+    const ranked = thresholds
+      ? rankLabels(logits, labels, thresholds, labels.length)
+      : rank(logits, labels, labels.length, confidence.temperature);
     return { ranked, known, note: this.#cutNote(total + this.length - room, this.length) };
   }
 

@@ -1,10 +1,11 @@
 // What the tab for texts shows; knows no models.
 
-import { at, percent, row, time } from "./view.js";
+import { at, row, summary, time } from "./view.js";
 
 const KINDS = {
   masked_lm: "Fills in [MASK] with the most probable words; press one to write it.",
   text_classification: "Classifies a text.",
+  multi_label_texts: "Finds the labels that apply to a text.",
   pairs: "Classifies a pair of texts.",
 };
 
@@ -19,7 +20,7 @@ export function showFields(kind) {
 export function showDetails({ card, labels, length, task }) {
   const kind = KINDS[card.pairs ? "pairs" : task];
   const data = card.data ? ` Trained on ${card.data}.` : "";
-  const classes = task === "text_classification" ? ` Classes: ${labels.join(", ")}.` : "";
+  const classes = task !== "masked_lm" ? ` Classes: ${labels.join(", ")}.` : "";
   at("text-details").textContent = `${kind}${data}${classes} Reads ${length} tokens at a time.`;
 }
 
@@ -53,7 +54,7 @@ function classes({ ranked, known }) {
     headline("Unlike the texts that I know");
     return [];
   }
-  headline(`${ranked[0].label}, ${percent(ranked[0].probability)}`);
+  headline(summary(ranked));
   return [bars(ranked)];
 }
 

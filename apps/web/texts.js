@@ -106,8 +106,7 @@ function setUpFields(card) {
 }
 
 function showExample() {
-  const examples = EXAMPLES[shownFor];
-  if (!examples) return;
+  const examples = EXAMPLES[shownFor] ?? EXAMPLES.text_classification;
   example = (example + 1) % examples.length;
   const { text, pair = "" } = examples[example];
   at("text").value = text;

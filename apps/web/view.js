@@ -99,7 +99,7 @@ export function showResult({ ranked, known, input, readTime, runTime }) {
 }
 
 // Returns the most probable class, or of a model of several labels those that apply.
-function summary(ranked) {
+export function summary(ranked) {
   const several = "applies" in ranked[0];
   const chosen = several ? ranked.filter(({ applies }) => applies) : ranked.slice(0, 1);
   if (!chosen.length) return "No label applies";

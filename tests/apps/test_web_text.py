@@ -34,6 +34,9 @@ def folder(tmp_path_factory):
         texts = {"tokenizer": tokenizer, "length": LENGTH}
         paths = export(model, folder / name, formats, labels, card, **texts)
         paths["tflite_float32"].rename(folder / name / "model.tflite")
+    shutil.copytree(folder / "classes", folder / "several")
+    task = {"task": "multi_label_texts", "thresholds": [0.5, 0.5]}
+    update_card(folder / "several" / "model.tflite", task)
     shutil.copytree(folder / "classes", folder / "pairs")
     update_card(folder / "pairs" / "model.tflite", {"pairs": True})
     whole = (folder / "masks" / "model.tflite").read_bytes()
@@ -106,7 +109,8 @@ def test_tokens_and_places_are_pythons(page, tmp_path, options):
 
 def test_classes_are_pythons(page, folder):
     script = "return (await openText(given[0])).classify(given[1], given[2]);"
-    for name, pairs in (("classes", [(text, None) for text in TEXTS]), ("pairs", PAIRS)):
+    single = [(text, None) for text in TEXTS]
+    for name, pairs in (("classes", single), ("several", single), ("pairs", PAIRS)):
         model = load(folder / name, warn=lambda _: None)
         for text, pair in pairs:
             found = call(page, script, [name, text, *([] if pair is None else [pair])])
@@ -114,6 +118,8 @@ def test_classes_are_pythons(page, folder):
             assert [e["label"] for e in found["ranked"]] == [e["label"] for e in expected]
             shares = [e["probability"] for e in found["ranked"]]
             assert shares == pytest.approx([e["score"] for e in expected], abs=1e-4)
+            applying = [e.get("applies") for e in found["ranked"]]
+            assert applying == [e.get("applies") for e in expected]
             assert ("was cut" in found["note"]) == (LONG in (text, pair))
 
 
@@ -162,6 +168,11 @@ def test_answers_while_typing(page, folder):
     bar = page.locator("#text-results .bar").first
     share = bar.locator("span").bounding_box()["width"] / bar.bounding_box()["width"]
     assert share == pytest.approx(best["score"], abs=0.01)
+    choose(page, "several")
+    page.fill("#text", LINES[1])
+    found = [row for row in load(folder / "several").classify(LINES[1]) if row["applies"]]
+    shown = "; ".join(f"{row['label']}, {100 * row['score']:.1f} %" for row in found)
+    page.get_by_text(shown or "No label applies", exact=True).wait_for()
     page.fill("#text", " ")
     page.get_by_text("Write a text.").wait_for()
     assert not read_bars(page)
