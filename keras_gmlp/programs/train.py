@@ -96,9 +96,10 @@ def train_runs(options, runs):
     from keras_gmlp.runs.run import train_run
     from keras_gmlp.training.devices import agree, is_main, use_devices
     from keras_gmlp.training.precision import choose_precision
-    from keras_gmlp.utils.environment import keep_freed_memory
+    from keras_gmlp.utils.environment import keep_compilations, keep_freed_memory
 
     keep_freed_memory()
+    keep_compilations()
     interactive = not options.json and sys.stdout.isatty()  # shows a progress bar
     given = {
         "introduce": functools.partial(introduce, options),

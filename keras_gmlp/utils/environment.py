@@ -81,6 +81,21 @@ def keep_freed_memory():
     return all([mallopt(mmap_threshold, most), mallopt(trim_threshold, most)])
 
 
+def keep_compilations():
+    """Lets JAX keep what it compiles for an accelerator, for the next process."""
+    import keras
+
+    # On some processors JAX 0.10 refuses each file that it has kept, with an error.
+    if keras.backend.backend() != "jax" or not accelerators():
+        return
+    import jax
+
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
+    # A variable of JAX may name another folder. A relative one would be in the working folder.
+    if cache.is_absolute() and not jax.config.jax_compilation_cache_dir:
+        jax.config.update("jax_compilation_cache_dir", str(cache / "keras_gmlp"))
+
+
 def is_installed(package):
     """Returns whether a package can be imported; imports nothing."""
     return importlib.util.find_spec(package) is not None

@@ -16,6 +16,7 @@ from keras_gmlp.objectives.optimizers import make_optimizer
 from keras_gmlp.tasks.image_classification import ImageClassification
 from keras_gmlp.training.pipeline import choose_pipeline, make_device_class
 from keras_gmlp.training.train import train
+from keras_gmlp.utils import environment
 
 jax_only = pytest.mark.skipif(keras.backend.backend() != "jax", reason="the JAX path")
 
@@ -72,6 +73,33 @@ def fit_plainly(epochs=2):
     given = {"steps_per_epoch": len(plan), "epochs": epochs, "shuffle": False, "verbose": 0}
     history = model.fit(batches(), callbacks=[keras.callbacks.SwapEMAWeights()], **given)
     return model.get_weights(), history.history
+
+
+@jax_only
+@pytest.mark.parametrize(
+    ("devices", "cache", "chosen", "expected"),
+    [
+        (["gpu"], "/cache", None, "/cache/keras_gmlp"),
+        (["gpu"], "/cache", "", "/cache/keras_gmlp"),  # JAX would write to the working folder
+        (["gpu"], "/cache", "/own", "/own"),
+        (["gpu"], "relative", None, None),
+        ([], "/cache", None, None),
+    ],
+)
+def test_compilations_are_kept_in_the_cache_of_the_user(
+    devices, cache, chosen, expected, monkeypatch
+):
+    import jax
+
+    monkeypatch.setattr(environment, "accelerators", lambda: devices)
+    monkeypatch.setenv("XDG_CACHE_HOME", cache)
+    before = jax.config.jax_compilation_cache_dir
+    try:
+        jax.config.update("jax_compilation_cache_dir", chosen)
+        environment.keep_compilations()
+        assert jax.config.jax_compilation_cache_dir == expected
+    finally:
+        jax.config.update("jax_compilation_cache_dir", before)
 
 
 @jax_only
