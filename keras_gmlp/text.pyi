@@ -4,7 +4,6 @@ from .data.text.masking import MaskedBatches as MaskedBatches
 from .data.text.tokenizer import Tokenizer as Tokenizer
 from .inference.similarity import embed as embed
 from .inference.similarity import find_similar as find_similar
-from .inference.text import TextModel as TextModel
 from .inference.text import from_keras as from_keras
 from .models.language_families import BERT as BERT
 from .models.language_families import aMLP as aMLP
@@ -15,6 +14,7 @@ from .models.language_model import text_classifier as text_classifier
 from .models.presets import build as build
 from .tasks.masked_lm import MaskedLM as MaskedLM
 from .tasks.text_classification import TextClassification as TextClassification
+from .tasks.text_model import TextModel as TextModel
 from .weights.bert import load_bert as load_bert
 
 PRESETS: dict[str, tuple[str, dict]]

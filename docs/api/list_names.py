@@ -5,9 +5,9 @@ A line `::: all of keras_gmlp.data` in a page becomes one entry for each name th
 load on first use and some load Keras.
 """
 
-import ast
 import functools
 import re
+from importlib.util import resolve_name
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,25 +42,10 @@ def list_entries():
 
 def list_names(door):
     """Returns where each name in the stub of a module is defined, a dict in alphabetical order."""
-    stub, places = find_source(door).with_suffix(".pyi"), {}
-    base = door if stub.stem == "__init__" else door.rpartition(".")[0]
-    for line in stub.read_text().splitlines() if stub.exists() else ():
-        if found := re.match(r"from (\.\w\S*) import (\w+)", line):
-            places[found[2]] = _follow(base + found[1], found[2])
+    path = ROOT.joinpath(*door.split("."))
+    stub = path / "__init__.pyi" if path.is_dir() else path.with_suffix(".pyi")
+    package = door if path.is_dir() else door.rpartition(".")[0]
+    lines = stub.read_text() if stub.exists() else ""
+    found = re.findall(r"^from (\.+\w\S*) import (\w+)", lines, re.MULTILINE)
+    places = {name: f"{resolve_name(module, package)}.{name}" for module, name in found}
     return dict(sorted(places.items(), key=lambda place: place[0].casefold()))
-
-
-def find_source(module):
-    """Returns the file of a module."""
-    path = ROOT.joinpath(*module.split("."))
-    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-
-
-def _follow(module, name):
-    """Returns where a name is defined that a module defines, imports or exports."""
-    if find_source(module).stem == "__init__":
-        return list_names(module)[name]
-    for node in ast.parse(find_source(module).read_text()).body:
-        if isinstance(node, ast.ImportFrom) and name in [alias.name for alias in node.names]:
-            return _follow(node.module, name)
-    return f"{module}.{name}"

@@ -1,3 +1,3 @@
+from ..tasks.text_model import TextModel as TextModel
 from .similarity import embed as embed
 from .similarity import find_similar as find_similar
-from .text import TextModel as TextModel
