@@ -74,7 +74,7 @@ class ImageClassification(Task):
     method = "classify"
     output = "logits for {classes} classes"
     example = '("docs/cat.jpg", top=3)'
-    limits = (
+    limits: ClassVar[tuple] = (
         "It knows the classes above and no other. A calibrated model rejects pictures that show "
         "something else, but not all of them.",
     )
@@ -84,13 +84,13 @@ class ImageClassification(Task):
         if self.feature_weight and self.teacher is None:
             raise ValueError("feature_weight requires a teacher; received none.")
 
-    def objective(self, model, data=None):
+    def objective(self, model, data=None) -> tuple:
         loss, metrics = super().objective(model, data)
         if data is not None and self.balance:
             loss.class_weights = self.class_weights(data.train.labels, len(data.labels)).tolist()
         return loss, metrics
 
-    def compile(self, model, optimizer, data=None):
+    def compile(self, model, optimizer, data=None) -> None:
         super().compile(model, optimizer, data)
         if self.fit_head:
             from keras_gmlp.tasks.linear_head import without_compiler
@@ -109,7 +109,7 @@ class ImageClassification(Task):
         settings = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         return find_task("multi_label_classification")(**settings)
 
-    def check_fit(self, model, data):
+    def check_fit(self, model, data) -> None:
         from keras_gmlp.models.structure import require_logits
 
         require_logits(model)
@@ -126,10 +126,10 @@ class ImageClassification(Task):
 
         return training_batches(data, batch_size, self.augmentation, position)
 
-    def fits_device(self, data):
+    def fits_device(self, data) -> bool:
         return data.train.fits_in_memory()
 
-    def device_data(self, data, seed, epochs):
+    def device_data(self, data, seed, epochs) -> tuple:
         import jax
 
         from keras_gmlp.data.batches.augmentation import WINDOW, make_augmenter, make_draw
@@ -158,15 +158,15 @@ class ImageClassification(Task):
         getattr(data, split).keep()  # training reads all samples, if not now then later
         return evaluation_batches(data, batch_size, split, samples)
 
-    def describe_data(self, data):
+    def describe_data(self, data) -> dict:
         shape, labels = list(data.image_shape), list(data.labels)
         return {"data": data.name, "image_shape": shape, "fit": data.fit, "labels": labels}
 
-    def write_card(self, path, model, data, metadata):
+    def write_card(self, path, model, data, metadata) -> None:
         fit = {} if data.fit == "crop" else {"fit": data.fit}
         write_card(path, model, data.labels, {"task": self.name, **metadata, **fit})
 
-    def settings(self):
+    def settings(self) -> dict:
         # Of this class without "task", because runs of all versions have the same keys.
         own = {} if self.name == ImageClassification.name else {"task": self.name}
         return {**own, **json.loads(json.dumps(dataclasses.asdict(self)))}  # tuples become lists
@@ -182,7 +182,7 @@ class ImageClassification(Task):
         return model.classify(image, top)
 
     @classmethod
-    def check_samples(cls, model, data):
+    def check_samples(cls, model, data) -> tuple:
         if tuple(data.labels) != tuple(model.labels):
             raise ValueError(
                 f"{model.path.parent}: the classes of the model and of {data.name} differ; check "
@@ -198,7 +198,7 @@ class ImageClassification(Task):
         return np.arange(len(data.labels))
 
     @classmethod
-    def load_samples(cls, models, source, split=None, limit=None):
+    def load_samples(cls, models, source, split=None, limit=None) -> tuple:
         if split or limit:
             raise ValueError("split and limit are for texts; leave them out.")
         require("sklearn", "evaluation", "demo")  # which `score` imports, after the work
@@ -214,7 +214,7 @@ class ImageClassification(Task):
         return ClassScorer(model, images.labels, known)
 
     @classmethod
-    def score(cls, model, samples):
+    def score(cls, model, samples) -> tuple:
         (images, _), scorer = samples, cls.make_scorer(model, *samples)
         names, parts, worst = [], [], []
         job = f"evaluating {printable(model.path.name)}"

@@ -19,7 +19,7 @@ class SeveralLabels:
     headline = "mean_average_precision"
     several = True
 
-    def objective(self, model, data=None):
+    def objective(self, model, data=None) -> tuple:
         import keras
 
         from keras_gmlp.objectives.metrics import MeanAveragePrecision
@@ -29,12 +29,12 @@ class SeveralLabels:
         return loss, [MeanAveragePrecision(model.output_shape[-1])]
 
     @classmethod
-    def score_logits(cls, logits, truth):
+    def score_logits(cls, logits, truth) -> dict[str, float]:
         from keras_gmlp.objectives.metrics import MeanAveragePrecision
 
         return round_scores({cls.headline: MeanAveragePrecision(truth.shape[1])(truth, logits)})
 
-    def write_card(self, path, model, data, metadata):
+    def write_card(self, path, model, data, metadata) -> None:
         metadata = {**metadata, "thresholds": self.find_thresholds(model, data)}
         super().write_card(path, model, data, metadata)
 

@@ -63,7 +63,7 @@ class MaskedLM(TextTask):
     limits = ("It has no notion of what is true.", *TextTask.limits)
 
     @classmethod
-    def recipes(cls):
+    def recipes(cls) -> dict[str, dict]:
         """An epoch is a million tokens, so that a run on a CPU saves its state often."""
         fast = {"precision": "mixed_bfloat16", "optimizer": "muon", "learning_rate": 7e-3}
         return {
@@ -94,7 +94,7 @@ class MaskedLM(TextTask):
     def unit_size(self):
         return self.length
 
-    def objective(self, model, data=None):
+    def objective(self, model, data=None) -> tuple:
         import keras
 
         from keras_gmlp.objectives.losses import MaskedCrossEntropy
@@ -103,7 +103,7 @@ class MaskedLM(TextTask):
         accuracy = keras.metrics.SparseCategoricalAccuracy("accuracy")
         return MaskedCrossEntropy(), [Perplexity(), accuracy]
 
-    def samples_per_epoch(self, data):
+    def samples_per_epoch(self, data) -> int:
         return max(1, self.epoch_tokens // self.length)
 
     def training_batches(self, data, batch_size, position):
@@ -112,10 +112,10 @@ class MaskedLM(TextTask):
         windows = (batch_size, self.length, self.mask_rate)
         return MaskedBatches(data.train, *windows, position.seed, position.step, self.cut)
 
-    def fits_device(self, data):
+    def fits_device(self, data) -> bool:
         return True  # 200 MB of text are 100 MB of tokens
 
-    def device_data(self, data, seed, epochs):
+    def device_data(self, data, seed, epochs) -> tuple:
         import jax.numpy as jnp
 
         from keras_gmlp.data.batches.order import make_generator
@@ -148,11 +148,11 @@ class MaskedLM(TextTask):
         return self.evaluation_batches(data, samples=self.validation_windows)
 
     @classmethod
-    def find_unknown(cls, data):
+    def find_unknown(cls, data) -> str:
         infos = data.train.info, data.test.info
         return describe_unknown(max(info["unknown"] / info["tokens"] for info in infos))
 
-    def describe_data(self, data):
+    def describe_data(self, data) -> dict:
         return {
             **super().describe_data(data),
             "vocabulary_size": data.tokenizer.size,
@@ -201,12 +201,12 @@ class MaskedLM(TextTask):
         return found[0] if wanted == 1 else found
 
     @classmethod
-    def check_samples(cls, model, data):
+    def check_samples(cls, model, data) -> tuple:
         lines = filter(str.strip, read_lines(data.path))
         return list(itertools.islice(lines, CHECKED)), None
 
     @classmethod
-    def encode(cls, model, samples):
+    def encode(cls, model, samples) -> dict[str, np.ndarray]:
         ids = super().encode(model, samples)["token_ids"]
         positions = np.zeros((len(ids), MASKS), "int32")
         for row, places in zip(ids, positions, strict=True):
@@ -217,7 +217,7 @@ class MaskedLM(TextTask):
         return {"token_ids": ids, "mask_positions": positions}
 
     @classmethod
-    def load_samples(cls, models, source, split=None, limit=None):
+    def load_samples(cls, models, source, split=None, limit=None) -> tuple:
         from keras_gmlp.data.text.masking import validation_set
 
         if len({model.tokenizer.hash for model in models}) > 1:
@@ -236,7 +236,7 @@ class MaskedLM(TextTask):
         return (inputs, targets[rows], weights[rows] > 0), {"split": "all"}
 
     @classmethod
-    def score(cls, model, samples):
+    def score(cls, model, samples) -> tuple:
         inputs, *arrays = samples
         windows, length = inputs["token_ids"].shape
         # A call takes MASKS places of a window: each window becomes several rows.

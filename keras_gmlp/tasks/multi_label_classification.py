@@ -31,7 +31,7 @@ class MultiLabelClassification(SeveralLabels, ImageClassification):
     example = '.find_labels("docs/cat.jpg")'
     limits = ("It knows the classes above. Those that reach their threshold apply.",)
 
-    def check_fit(self, model, data):
+    def check_fit(self, model, data) -> None:
         super().check_fit(model, data)
         if data.label_sets is None:
             raise ValueError(
@@ -39,14 +39,14 @@ class MultiLabelClassification(SeveralLabels, ImageClassification):
                 "task ImageClassification."
             )
 
-    def fits_device(self, data):
+    def fits_device(self, data) -> bool:
         return False
 
     def find_rows(self, data, split, samples):
         return data.label_rows()[getattr(data, split).take(slice(samples)).labels]
 
     @classmethod
-    def find_truth(cls, data):
+    def find_truth(cls, data) -> np.ndarray:
         rows = data.label_rows()
         return np.eye(len(data.labels)) if rows is None else rows
 

@@ -53,12 +53,12 @@ class Task:
         limits: What the card warns of.
     """
 
-    name = None
-    headline = None
+    name: ClassVar[str | None] = None
+    headline: ClassVar[str | None] = None
     unit = "samples"
     unit_size = 1
-    ranges: ClassVar = {}
-    measured = ("test", "train")  # splits of which the final metrics are, besides "validation"
+    ranges: ClassVar[dict] = {}
+    measured: ClassVar[tuple] = ("test", "train")  # splits of the final metrics, and "validation"
 
     # What follows describes a saved model of the task to whatever opens, exports, tests or
     # describes it. It needs no settings, hence class attributes and class methods, and imports
@@ -67,18 +67,18 @@ class Task:
     kind = "a model"
     pipeline = None
     method = "__call__"
-    inputs: ClassVar = {"image": None}
+    inputs: ClassVar[dict] = {"image": None}
     logits_rank = 2
     several = False
     labelled = False
     output = "logits"
     example = "(sample)"
-    limits = ()
+    limits: ClassVar[tuple] = ()
 
     def __post_init__(self):
         check_ranges(self, self.ranges)
 
-    def __init_subclass__(cls, **options):
+    def __init_subclass__(cls, **options) -> None:
         super().__init_subclass__(**options)
         if "name" in cls.__dict__:
             register(cls)

@@ -40,7 +40,7 @@ class TextClassification(TextTask):
     cuts = (16, 32, 64)
 
     @classmethod
-    def recipes(cls):
+    def recipes(cls) -> dict[str, dict]:
         # From a language model to a task: few epochs at a small rate, as BERT is fine-tuned.
         recipe = {
             "epochs": 3,
@@ -59,13 +59,13 @@ class TextClassification(TextTask):
             return self
         return find_task("multi_label_texts")(**dataclasses.asdict(self))
 
-    def check_fit(self, model, data):
+    def check_fit(self, model, data) -> None:
         super().check_fit(model, data)
         require_labels(data.name, data.train, self.several)
         require("sklearn", "fine-tuning", "demo")  # which `evaluate` imports, after the work
         require_classes(model, data, "text_classifier(..., {})")
 
-    def evaluate(self, model, data, split="test", samples=-1, verbose=0):
+    def evaluate(self, model, data, split="test", samples=-1, verbose=0) -> dict[str, float]:
         """Returns the scores on a split; F1 is that of class 1, or the mean of all."""
         from sklearn.metrics import f1_score
 
@@ -100,12 +100,12 @@ class TextClassification(TextTask):
         return model.confidence.rank(logits, model.labels, top)
 
     @classmethod
-    def check_samples(cls, model, data):
+    def check_samples(cls, model, data) -> tuple:
         (texts, *classes), _ = cls.load_samples([model], data, "test", CHECKED)
         return texts.texts, cls.make_scorer(model, texts, *classes).find_truth(texts.labels)
 
     @classmethod
-    def load_samples(cls, models, source, split=None, limit=None):
+    def load_samples(cls, models, source, split=None, limit=None) -> tuple:
         from keras_gmlp.data.run_folder import Run  # here: it imports Pillow
 
         texts, labels, split = choose_texts(source, split)
@@ -141,7 +141,7 @@ class TextClassification(TextTask):
         return np.concatenate([part for _, part in parts])
 
     @classmethod
-    def score(cls, model, samples):
+    def score(cls, model, samples) -> tuple:
         require("sklearn", "evaluation", "demo")  # before the work
         texts, scorer = samples[0], cls.make_scorer(model, *samples)
         fields = scorer.read(cls.read_logits(model, texts), texts.labels)

@@ -38,18 +38,20 @@ class TextTask(Task):
 
     domain = "texts"
     unit = "texts"
-    measured = ("test",)
+    measured: ClassVar[tuple] = ("test",)
     ranges: ClassVar = {
         "length": (lambda n: type(n) is int and n >= 8, "an integer of at least 8"),
     }
     inputs: ClassVar = {"token_ids": None}
     example, pair_example = '("a gem of a film")', '("He left the house.", "He went out.")'
-    limits = ("It can repeat what people wrote in the training texts, prejudice included.",)
+    limits: ClassVar[tuple] = (
+        "It can repeat what people wrote in the training texts, prejudice included.",
+    )
 
     # The class of the package transformers with the same head; a key of `BERT_HEADS`, or none.
-    architecture = None
+    architecture: ClassVar[str | None] = None
 
-    cuts = ()  # numbers of tokens to which batches of short texts are cut
+    cuts: ClassVar[tuple] = ()  # numbers of tokens to which batches of short texts are cut
 
     @classmethod
     def recipes(cls) -> dict[str, dict]:
@@ -64,7 +66,7 @@ class TextTask(Task):
         ids = [i for encoding in encodings for i in encoding.ids if i not in added]
         return describe_unknown(ids.count(data.tokenizer.unk_id) / max(len(ids), 1))
 
-    def check_fit(self, model, data):
+    def check_fit(self, model, data) -> None:
         from keras_gmlp.models.structure import longest_text
 
         check_vocabulary(data.name, model, data.tokenizer)
@@ -93,13 +95,13 @@ class TextTask(Task):
         ids, targets = (array[part] for array in data.encode(split, self.length))
         return array_batches(ids, targets, batch_size=TESTED)
 
-    def describe_data(self, data):
+    def describe_data(self, data) -> dict:
         entries = {"data": data.name, "tokenizer": data.tokenizer.hash}
         if hasattr(data, "labels"):
             entries["labels"] = list(data.labels)
         return entries | _find_pairs(data)
 
-    def write_card(self, path, model, data, metadata):
+    def write_card(self, path, model, data, metadata) -> None:
         metadata = {**metadata, "length": self.length, **_find_pairs(data)}
         write_text_card(path, self.name, data.tokenizer, getattr(data, "labels", ()), metadata)
 
@@ -152,7 +154,7 @@ class TextTask(Task):
         )
 
     @classmethod
-    def encode(cls, model, samples):
+    def encode(cls, model, samples) -> dict[str, np.ndarray]:
         return {"token_ids": encode_rows(model.tokenizer, samples, model.length)}
 
 
