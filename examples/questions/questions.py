@@ -324,7 +324,9 @@ def train(options):
     metrics = keras_gmlp.train(model, data, recipe, options.out, extra={"weights": options.weights})
     print(f"exact match: {metrics['test_exact_match']:.2f} %, F1: {metrics['test_f1']:.2f} %")
     if options.export:
-        export_run(options.out, data=(data.test[:CHECKED], None), report=print)
+        # In this process: another one knows no layer of this file.
+        formats = ["tflite", "tflite_float16", "tflite_float32"]
+        export_run(options.out, formats, (data.test[:CHECKED], None), print)
 
 
 def evaluate(options):

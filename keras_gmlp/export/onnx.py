@@ -4,13 +4,12 @@ import warnings
 
 import keras
 
-from keras_gmlp.utils.card import members
 from keras_gmlp.utils.errors import first_line
 from keras_gmlp.utils.files import atomic_write
 
 
 def write_onnx(model, path, options):
-    """Writes a model from `image`, float32 `(batch, height, width, channels)`, to `logits`."""
+    """Writes a model for any number of images or texts, from its inputs to `logits`."""
     import onnx
     import torch
 
@@ -19,26 +18,30 @@ def write_onnx(model, path, options):
             super().__init__()
             self.model = model
 
-        def forward(self, image):
-            return self.model(image, training=False)
+        def forward(self, *arrays):
+            return self.model(keras.tree.pack_sequence_as(model.input, arrays), training=False)
 
-    # Two images: with one, the exporter would fix the batch to one.
-    sample = torch.zeros(2, *model.input_shape[1:], device=keras.ops.zeros(1).device)
+    inputs, device = options.list_inputs(model), keras.ops.zeros(1).device
+    batch = {0: torch.export.Dim("batch")}
+    # Two samples: with one, the exporter would fix the batch to one.
+    samples = [
+        torch.zeros(2, *shape[1:], dtype=getattr(torch, dtype), device=device)
+        for shape, dtype, _ in inputs
+    ]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they address the developers of the exporter
             program = torch.onnx.export(
                 Module().eval(),
-                (sample,),
+                tuple(samples),
                 dynamo=True,
-                dynamic_shapes={"image": {0: torch.export.Dim("batch")}},
-                input_names=["image"],
+                dynamic_shapes={"arrays": (batch,) * len(inputs)},
+                input_names=[name for *_, name in inputs],
                 output_names=["logits"],
                 verbose=False,
             )
     except Exception as error:  # the exporter's errors have many classes and lines
         raise RuntimeError(f"onnx: the conversion failed ({first_line(error)}).") from error
-    proto = program.model_proto
-    onnx.helper.set_model_props(proto, members(model, options.labels, options.card))
     with atomic_write(path) as temporary:
-        onnx.save(proto, temporary)
+        onnx.save(program.model_proto, temporary)
+        options.write_card(temporary, model)

@@ -2,6 +2,8 @@
 
 import math
 
+import keras
+
 from keras_gmlp.export.tflite import own_weights
 from keras_gmlp.tasks.confidence import read_confidence
 from keras_gmlp.utils.files import atomic_folder
@@ -12,17 +14,18 @@ KERNELS = {"bilinear": "triangle", "bicubic": "keyscubic", "lanczos": "lanczos3"
 
 
 def write_saved_model(model, path, options):
-    """Writes a SavedModel with signatures for floats, bytes and files, of any number of images."""
+    """Writes a SavedModel for any number of texts, or of images as floats, bytes or files."""
     import tensorflow as tf
 
-    card, shape = options.card, tuple(model.input_shape[1:])
-    module = own_weights(model)
+    card, module = options.card, own_weights(model)
     temperature = read_confidence(card).temperature
     several = card.get("thresholds") is not None
     names = tf.constant(list(options.labels or map(str, range(model.output_shape[-1]))))
 
-    def answer(pixels):
-        logits = model(pixels, training=False)
+    def answer(*arrays):
+        logits = model(keras.tree.pack_sequence_as(model.input, arrays), training=False)
+        if len(logits.shape) != 2:  # of a language model
+            return {"logits": logits}
         classes = tf.broadcast_to(names, tf.shape(logits))
         # With thresholds, any number of labels applies.
         probabilities = tf.sigmoid(logits) if several else tf.nn.softmax(logits / temperature)
@@ -36,11 +39,15 @@ def write_saved_model(model, path, options):
         spec = tf.TensorSpec((None, *shape), dtype, name="image")
         return tf.function(lambda image: answer(prepare(image)), input_signature=[spec])
 
-    module.serving_default = signature(tf.identity, tf.float32, shape)
-    module.uint8 = signature(lambda image: tf.cast(image, tf.float32), tf.uint8, shape)
-    signatures = {"serving_default": module.serving_default, "uint8": module.uint8}
-    if (card.get("interpolation") or "bicubic") in KERNELS:
-        signatures["encoded"] = module.encoded = signature(decode, tf.string, ())
+    specs = [tf.TensorSpec((None, *size[1:]), *rest) for size, *rest in options.list_inputs(model)]
+    signatures = {"serving_default": tf.function(answer, input_signature=specs)}
+    if options.task is None:
+        shape = tuple(model.input_shape[1:])
+        signatures["uint8"] = signature(lambda image: tf.cast(image, tf.float32), tf.uint8, shape)
+        if (card.get("interpolation") or "bicubic") in KERNELS:
+            signatures["encoded"] = signature(decode, tf.string, ())
+    for name, function in signatures.items():
+        setattr(module, name, function)
     with atomic_folder(path) as temporary:
         # Through a module: `model.export` would store the weights twice.
         tf.saved_model.save(module, str(temporary), signatures=signatures)

@@ -35,22 +35,23 @@ class ExportOptions:
     card: dict = dataclasses.field(default_factory=dict)
     calibration: np.ndarray | None = None
     traces: str | None = None  # a folder for traced models, which TFLite files share
-    tokenizer: object = None  # of a text model, else `None`, as the next two
+    tokenizer: object = None  # of a text model, else `None`, as the next three
     length: int | None = None
     task: str | None = None
+    inputs: dict | None = None  # of the task, which another process may not know
 
     def for_texts(self, opened):
         """Returns the options of a `TextModel`."""
         names = ("tokenizer", "length", "task")
         own = {name: getattr(opened, name) for name in names}
+        own["inputs"] = find_task(opened.task).inputs
         return dataclasses.replace(self, labels=list(opened.labels), **own)
 
     def list_inputs(self, model):
         """Returns shape, dtype and name of each input of a file that takes one sample."""
         if self.task is None:
             return [((1, *model.input_shape[1:]), "float32", "image")]
-        sizes = find_task(self.task).inputs
-        return [((1, sizes[t.name] or self.length), "int32", t.name) for t in model.inputs]
+        return [((1, self.inputs[t.name] or self.length), "int32", t.name) for t in model.inputs]
 
     def write_card(self, path, model, **more):
         """Adds a card to a file."""
@@ -75,9 +76,9 @@ def export(
     """Writes a model to files, one per format.
 
     A TFLite file takes one image, or one text of a fixed length, since runtimes in browsers reject
-    open shapes. That of a text model maps int32 `token_ids (1, length)`, and for a masked language
-    model int32 `mask_positions (1, 8)`, to float32 `logits`: `(1, 8, words)` of a masked language
-    model, `(1, classes)` of a text classifier.
+    open shapes; the others take any number. A file of a text model maps int32 `token_ids (texts,
+    length)`, and for a masked language model int32 `mask_positions (texts, 8)`, to float32
+    `logits`: `(texts, 8, words)` of a masked language model, `(texts, classes)` of a classifier.
 
     Args:
         model: A float32 `keras.Model` from images in [0, 255] to logits, or a text model; convert a

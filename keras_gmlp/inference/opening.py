@@ -152,7 +152,7 @@ def _open_onnx(path, threads):
         )  # the fallback prints to standard output
     except Exception as error:  # the runtime's errors have many classes
         raise damaged_error(path, error) from None
-    kind = {"tensor(float)": "float32"}
+    kind = {"tensor(float)": "float32", "tensor(int32)": "int32"}
     inputs, outputs = (
         {t.name: (tuple(t.shape), kind.get(t.type, t.type)) for t in tensors}
         for tensors in (session.get_inputs(), session.get_outputs())
@@ -162,7 +162,8 @@ def _open_onnx(path, threads):
             raise ValueError(f"{path}: expected an open batch; received {shape[0]} images.")
 
     def run(**arrays):
-        return session.run(None, {n: np.asarray(a, "float32") for n, a in arrays.items()})[0]
+        typed = {name: np.asarray(array, inputs[name][1]) for name, array in arrays.items()}
+        return session.run(None, typed)[0]
 
     with naming_errors(path):
         card = from_members(session.get_modelmeta().custom_metadata_map)

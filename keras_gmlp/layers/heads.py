@@ -38,7 +38,11 @@ class MaskedLMHead(ConfiguredLayer):
 
     def call(self, inputs, mask_positions):
         places = ops.cast(mask_positions, "int32")[:, :, None]
-        return self.norm(self.dense(ops.take_along_axis(inputs, places, axis=1)))
+        if keras.backend.backend() == "torch":  # its exporter would fix the batch of the other form
+            masked = inputs.gather(1, places.long().expand(-1, -1, inputs.shape[-1]))
+        else:
+            masked = ops.take_along_axis(inputs, places, axis=1)
+        return self.norm(self.dense(masked))
 
     def compute_mask(self, inputs, previous_mask=None):
         return None  # the outputs are not the tokens

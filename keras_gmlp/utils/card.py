@@ -58,14 +58,7 @@ def from_members(texts):
 
 def write_card(path, model, labels=None, metadata=None):
     """Adds a card to a model's file that has none."""
-    card = members(model, labels, {**(metadata or {}), **_digest(path)})
-    if Path(path).is_dir():
-        extra = Path(path) / "assets.extra"
-        extra.mkdir(exist_ok=True)
-        for name, text in card.items():
-            (extra / name).write_text(text, "utf-8", newline="\n")
-        return
-    _append(path, card)
+    _append(path, members(model, labels, {**(metadata or {}), **_digest(path)}))
 
 
 def write_text_card(path, task, tokenizer, labels=(), metadata=None):
@@ -77,9 +70,22 @@ def write_text_card(path, task, tokenizer, labels=(), metadata=None):
 
 
 def _append(path, texts):
-    with zipfile.ZipFile(path, "a") as archive:
+    path = Path(path)
+    if path.is_dir():
+        extra = path / "assets.extra"
+        extra.mkdir(exist_ok=True)
         for name, text in texts.items():
-            archive.writestr(name, text)
+            (extra / name).write_text(text, "utf-8", newline="\n")
+    elif path.suffix == ".onnx":
+        import onnx
+
+        model = onnx.load(path)
+        onnx.helper.set_model_props(model, texts)
+        onnx.save(model, path)
+    else:
+        with zipfile.ZipFile(path, "a") as archive:
+            for name, text in texts.items():
+                archive.writestr(name, text)
 
 
 def _digest(path):
@@ -108,7 +114,7 @@ def read_card(path):
     path = Path(path)
     if path.suffix == ".onnx":
         with naming_errors(path):
-            return from_members({p.key: p.value for p in read_onnx(path).metadata_props})
+            return from_members(_read_properties(path))
     try:
         texts = _read_members(path, CARD, LABELS)
         card = from_members({name: text.decode() for name, text in texts.items()})
@@ -130,6 +136,11 @@ def read_foreign_labels(path):
         return _read_members(path, LABELS)[LABELS].decode("utf-8", "replace").splitlines()
     except (KeyError, zipfile.BadZipFile):
         return []
+
+
+def _read_properties(path):
+    """Returns the metadata of an ONNX file, texts by name."""
+    return {entry.key: entry.value for entry in read_onnx(path).metadata_props}
 
 
 def read_onnx(path):
@@ -164,6 +175,9 @@ def read_tokenizer(path):
 
 def _read_members(path, *names):
     """Returns members of a card, bytes by name; `path` is a file or a SavedModel."""
+    if path.suffix == ".onnx":
+        texts = _read_properties(path)
+        return {name: texts[name].encode() for name in names}
     if path.is_dir():
         extra = path / "assets.extra"
         return {name: _read_bounded(open(extra / name, "rb"), name, path) for name in names}

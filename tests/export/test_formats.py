@@ -9,11 +9,14 @@ from ai_edge_litert.interpreter import Interpreter
 from check_layer import to_numpy
 from load_app import ROOT
 from random_models import MODELS, random_model
+from small_text import LABELS, LINES, small_text_model
 
 from keras_gmlp.export.verify import check_export
 from keras_gmlp.export.writing import FORMATS, export
+from keras_gmlp.models.language_families import aMLP
 from keras_gmlp.objectives.losses import CrossEntropy
 from keras_gmlp.objectives.optimizers import MatrixMuon
+from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.weights.loading import load
 
 # Largest logit difference; the logits' own spread is about 3.
@@ -136,6 +139,20 @@ def test_onnx_takes_any_batch_and_contains_its_labels(family, tmp_path, images):
     expected = predict(model, images)
     for count in (1, 7):
         np.testing.assert_allclose(classifier.logits(images[:count]), expected[:count], atol=1e-3)
+
+
+@pytest.mark.skipif(not ON_TORCH, reason="PyTorch writes the ONNX files of all backends")
+@pytest.mark.parametrize("task", ["masked_lm", "text_classification"])
+def test_onnx_takes_any_number_of_texts_and_contains_its_tokenizer(task, tokenizer, tmp_path):
+    model = small_text_model(task, tokenizer, aMLP)
+    labels = LABELS if task == "text_classification" else ()
+    path = export(model, tmp_path, ["onnx"], labels, tokenizer=tokenizer)["onnx"]
+    opened = load(path)
+    assert (opened.tokenizer.text, opened.labels) == (tokenizer.text, labels)
+    inputs = find_task(task).encode(opened, LINES)
+    expected = to_numpy(model(inputs if len(inputs) > 1 else inputs["token_ids"]))
+    found = check_export(path, inputs, expected)  # all texts at once, and one
+    assert found["max_logit_difference"] <= TOLERANCE["onnx"]
 
 
 def test_shift_invariant_gates_are_exported_as_matrices(tmp_path, images):
