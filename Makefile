@@ -17,8 +17,7 @@ web: $(VENV)/.core $(LITERT)
 # Code that computes runs on each backend, the rest on one: this on PyTorch, which compiles nothing,
 # the others on TensorFlow.
 ON_PYTORCH := tests/attack tests/comparison tests/inspection tests/runs tests/weights \
-	$(addprefix tests/test_, benchmarks.py docstrings.py example_distillation.py example_questions.py \
-	readme.py records.py) \
+	$(addprefix tests/test_, benchmarks.py docstrings.py example_distillation.py readme.py records.py) \
 	$(addprefix tests/apps/test_, full_disk.py own_images.py text_apps.py) \
 	$(addprefix tests/analysis/test_, texts.py tokens.py) \
 	$(addprefix tests/evaluation/test_, label_images.py text.py) \

@@ -14,6 +14,9 @@ import keras_gmlp
 from keras_gmlp import text
 from keras_gmlp.utils.card import write_text_card
 
+pytestmark = pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow", reason="exported on TensorFlow"
+)
 PATH = Path(__file__).parents[1] / "examples/questions/questions.py"
 LENGTH = 48
 NAMES = ["Zarathustra", "Bartholomew", "Clementine", "Wilhelmina"]
@@ -56,8 +59,7 @@ def run(questions, tmp_path_factory):
     command = ["train", "--data", make_file(folder / "train.json", 256, 0), "--test"]
     command += [make_file(folder / "test.json", 16, 1), "--weights", folder / "model.keras"]
     command += ["--out", folder / "run", "--length", LENGTH, "--epochs", 2, "--batch-size", 16]
-    command += ["--learning-rate", 0.02, "--precision", "float32"]
-    command += ["--export"] * (keras.backend.backend() == "tensorflow")
+    command += ["--learning-rate", 0.02, "--precision", "float32", "--export"]
     questions.main([str(word) for word in command])
     return folder / "run", json.loads((folder / "run/metrics.json").read_text())
 
@@ -79,7 +81,6 @@ def test_it_learns_scores_and_answers_with_whole_words(questions, run, capsys):
         questions.main(["evaluate", str(folder), "--data", "nowhere.json"])
 
 
-@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="exported on TensorFlow")
 def test_its_export_answers_the_same(run):
     folder, metrics = run
     assert metrics["exports"]["tflite_float32"]["max_logit_difference"] < 1e-3
@@ -92,7 +93,6 @@ def test_its_export_answers_the_same(run):
     }
 
 
-@pytest.mark.once
 def test_scores_are_those_of_squad(questions):
     asked = [
         questions.Question("?", "", ((0, "The Cat!"), (0, "two cats"))),
