@@ -1,16 +1,13 @@
 """Comparisons of language models: their runs, their tables, the program."""
 
-import dataclasses
 import json
 import sys
 
 import pytest
 from load_app import load_app
-from read_table import read_table
 
 from keras_gmlp.comparison.plan import Plan, PlannedRun, plan_texts
 from keras_gmlp.comparison.workers import Workers, available_cores
-from keras_gmlp.data.text.corpus import prepare_corpus
 from keras_gmlp.runs.settings import RunSettings
 
 
@@ -80,48 +77,13 @@ def test_fine_tuning_waits_for_its_language_model(tmp_path, monkeypatch, capsys)
         assert RunSettings(**options) == run.settings
 
 
-def test_program_compares_and_resumes(tmp_path, monkeypatch, capsys, train_here):
-    lines = [
-        f"The {a} {b} is {c}." for a in ("cat", "dog") for b in ("here", "there") for c in "xy"
-    ]
-    (tmp_path / "train.txt").write_text("\n".join(lines * 20))
-    (tmp_path / "valid.txt").write_text("\n".join(lines))
-    corpus = tmp_path / "corpus"
-    prepare_corpus(tmp_path / "train.txt", 128, corpus, valid=tmp_path / "valid.txt")
-    rows = [f"x cat {n},yes\ny cat {n},no\n" for n in range(20)]
-    (tmp_path / "mine.csv").write_text(f"text,label\n{''.join(rows)}")
-    settings = {"precision": "float32", "epoch_tokens": 2048, "length": 16, "batch_size": 16}
-    compare = load_app("compare")
-
-    def plan_small(*arguments, original=plan_texts):
-        """Plans the same runs, with settings for a test."""
-        for run in original(*arguments):
-            if run.kind == "task":
-                yield run.with_changes(epochs=1, length=16, precision="float32")
-                continue
-            sizes = {"dim": 8, "depth": 1, "max_length": 16, "hidden_dim": 16}
-            small = run.with_changes(**settings, validation_windows=8)
-            yield dataclasses.replace(small, set_model=sizes)
-
-    place = "keras_gmlp.comparison.plan.plan_texts"
-    monkeypatch.setattr(place, lambda *each: list(plan_small(*each)))
-    out = tmp_path / "out"
-    command = ["gmlp_nano", "--prepared", str(tmp_path / "none"), "--out", str(out)]
-    with pytest.raises(SystemExit, match="2"):
-        compare.main(command)
-    assert "none: no such folder" in capsys.readouterr().err
-    command[2] = str(corpus)
-    command += ["--tasks", str(tmp_path / "mine.csv")]
-    command += ["--epochs", "1", "--json"]
-    assert compare.main(command) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert [row["status"] for row in found] == ["complete"] * 2
-    assert len(read_table(out / "results.csv")) == 2
-    before = (out / "runs" / "gmlp_nano" / "model.keras").stat().st_mtime_ns
-    assert compare.main(command) == 0
-    assert (out / "runs" / "gmlp_nano" / "model.keras").stat().st_mtime_ns == before
-    capsys.readouterr()
-    table = (out / "results.md").read_bytes()
-    assert compare.main([*command, "--epochs", "2"]) == 1
-    assert "epochs 1 there, 2 here" in capsys.readouterr().err
-    assert (out / "results.md").read_bytes() == table
+def test_program_plans_the_runs_of_a_prepared_text(tmp_path, app):
+    arguments = ["gmlp_nano", "--prepared", str(tmp_path / "text"), "--tasks", "cola"]
+    arguments += ["--epochs", "1"]
+    code, _, error = app("compare", *arguments)
+    assert (code, "no such folder" in error) == (2, True)
+    (tmp_path / "text").mkdir()
+    runs = load_app("compare").main.parse(arguments).plan.runs
+    pretrained, tuned = (run.settings for run in runs)
+    assert (pretrained.prepared, pretrained.epochs) == (arguments[2], 1)
+    assert (tuned.task, tuned.weights) == ("cola", pretrained.out)

@@ -163,14 +163,9 @@ def test_program_prints_the_report(run, photos):
     given = ["--data", photos, "--split", "all"]
     code, out, _ = run("colours", "reversed", *given)
     assert code == 0
-    assert "accuracy 88.89 %" in " ".join(out.split())
-    red, one, other = (
-        [line for line in out.splitlines() if line.startswith(f"{name} ")][-1]
-        for name in ("red", "colours", "reversed")
-    )
-    assert red.split() == ["red", "100.00", "%", "66.67", "%", "80.00", "%", "6"]
-    assert one.split()[1::2][:4] == other.split()[1::2][:4]
-    assert "100.00 %" in other
+    out = " ".join(out.split())
+    assert "accuracy 88.89 %" in out
+    assert "red 100.00 % 66.67 % 80.00 % 6" in out
     _, out, _ = run("more", "two", *given)
     out = " ".join(out.split())
     assert "images 12 of 18" in out

@@ -15,19 +15,11 @@ def test_bar_of_long_work_grows_and_leaves_an_empty_line(monkeypatch, capsys):
     ProgressBar().write("1 of 3 runs")  # elsewhere than on a terminal it is left out
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     with ProgressBar("reading", 3_000) as bar:
-        bar.show(500)
-        assert capsys.readouterr().err == ""
-        for done, seconds in ((1_000, 3.1), (1_500, 3.2), (3_000, 3.4)):
-            now[0] = seconds
-            bar.show(done)
-    first, last = f"reading [{'#' * 10}{'.' * 20}] 1,000 of 3,000", f"[{'#' * 30}] 3,000 of 3,000"
-    shown = capsys.readouterr().err
-    assert shown.split("\r") == ["", first, f"reading {last}", " " * len(first), ""]
-    monkeypatch.setenv("COLUMNS", "10")
-    bar.write("1 of 3 runs, of which none")  # as wide as the terminal takes
-    bar.write("2 of 3")
-    bar.print_line("done")
-    assert capsys.readouterr().err == "\r1 of 3 ru" + "\r2 of 3   " + "\r      \rdone\n"
+        bar.show(500)  # too early
+        now[0] = 3.1
+        bar.show(1_000)
+    line = f"reading [{'#' * 10}{'.' * 20}] 1,000 of 3,000"
+    assert capsys.readouterr().err.split("\r") == ["", line, " " * len(line), ""]
 
 
 def test_results_of_threads_come_in_order_and_an_error_ends_the_work():
