@@ -10,7 +10,6 @@ from PIL import Image
 from random_models import pixels
 
 from keras_gmlp import FeedForwardOnly, MLPMixer, ResMLP, ResNet, ViT, aMLP, fold, gMLP
-from keras_gmlp.analysis import plots
 from keras_gmlp.analysis.tokens import attention_maps, spatial_filters
 from keras_gmlp.models.structure import NotApplicableError
 
@@ -54,24 +53,6 @@ def test_filters_of_the_other_families():
         assert result.shape == (filters, 2, 3)
         expected = to_numpy(kernel(model.get_layer("block_0")))
         np.testing.assert_array_equal(result.reshape(filters, 6).T, expected)
-
-
-def test_a_square_marks_the_token_of_a_filter_but_no_hidden_unit(tmp_path, saved_figures):
-    def marked():
-        squares = [square for axes in saved_figures[-1].axes for square in axes.patches]
-        return [(square.get_x() + 0.5, square.get_y() + 0.5) for square in squares]
-
-    # As many hidden units as tokens, so their number does not distinguish them.
-    plots.draw_spatial_filters(MLPMixer(token_hidden_dim=6, **TINY), tmp_path / "a.png")
-    assert marked() == []
-    plots.draw_spatial_filters(ResMLP(**TINY), tmp_path / "a.png", tokens=[0, 5])
-    assert marked() == [(0, 0), (2, 1)] * 2
-    with pytest.raises(ValueError, match="tokens"):
-        plots.draw_spatial_filters(ResMLP(**TINY), tmp_path / "a.png", tokens=[6])
-    # A column for each head.
-    plots.draw_spatial_filters(gMLP(hidden_dim=12, **SHIFTS, **TINY), tmp_path / "a.png")
-    assert len(marked()) == 2 * 8
-    assert all(0 <= x < 3 and 0 <= y < 2 for x, y in marked())
 
 
 def first_block(model, norm):

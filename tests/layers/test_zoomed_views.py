@@ -40,12 +40,6 @@ def test_views_of_each_image_are_averaged():
 
 
 @pytest.mark.once
-def test_wrong_zooms():
-    with pytest.raises(ValueError, match="from 1 down"):
-        ZoomedViews((0.5, 1))
-
-
-@pytest.mark.once
 def test_features_are_the_mean_over_views(tmp_path):
     plain = keras_gmlp.gMLP(input_shape=(8, 8, 3), **TINY)
     redraw_weights(plain)

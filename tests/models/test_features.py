@@ -2,7 +2,6 @@
 
 import keras
 import numpy as np
-import pytest
 from check_layer import to_numpy
 from random_models import random_model
 
@@ -46,8 +45,3 @@ def test_features_of_a_model_in_mixed_precision_are_float32():
     vectors = features(model)(IMAGES)
     assert keras.backend.standardize_dtype(vectors.dtype) == "float32"
     assert vectors.shape == (3, 64)
-
-
-def test_model_without_a_head():
-    with pytest.raises(ValueError, match="head"):
-        features(random_model("gmlp", include_top=False))

@@ -45,8 +45,3 @@ def test_dense_copy_of_a_language_model(name, length):
         kernel = dense.get_layer("block_1").gate.spatial
         assert isinstance(kernel, keras.layers.Dense)
         assert tuple(kernel.kernel.shape) == (length, length)
-
-
-def test_dense_copy_for_too_many_tokens():
-    with pytest.raises(ValueError, match="gmlp takes at most 12 tokens; received length=13"):
-        to_dense(LANGUAGE_MODELS["gmlp"](), 13)

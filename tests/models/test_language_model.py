@@ -2,7 +2,6 @@ import keras
 import numpy as np
 import pytest
 from check_layer import redraw_weights, to_numpy
-from refused import refused
 from small_text import LANGUAGE_MODELS
 
 from keras_gmlp.models.language_families import BERT, aMLP, gMLP
@@ -191,10 +190,3 @@ def test_perplexity_counts_tokens_and_not_batches():
     arguments = {"sample_weight": weights, "verbose": 0, "return_dict": True}
     values = model.evaluate(inputs, targets, batch_size=3, **arguments)
     assert values["perplexity"] == pytest.approx(expected, rel=1e-5)
-
-
-@pytest.mark.once
-def test_other_models_have_no_encoder():
-    other = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
-    with refused("language model"):
-        text_classifier(other, 2)

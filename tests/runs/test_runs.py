@@ -4,7 +4,6 @@ import dataclasses
 import importlib
 import json
 import shutil
-import traceback
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,6 @@ from keras_gmlp import runs
 from keras_gmlp.data.images.read_image import read_image
 from keras_gmlp.runs import RunSettings
 from keras_gmlp.runs.prepare import load_data, prepare
-from keras_gmlp.training.callbacks import Clock
 from keras_gmlp.training.recipes import differences
 from keras_gmlp.utils.card import read_card
 
@@ -159,18 +157,3 @@ def test_run_of_a_folder_decodes_each_image_once(tmp_path, monkeypatch):
         assert len(read) == 40
         assert {Path(path) for path in read} == set((tmp_path / "photos").rglob("*.png"))
     assert metrics["exports"] == {"images": 8}
-
-
-def test_at_most_ten_calls_lead_from_a_program_to_the_training(tmp_path, monkeypatch, app):
-    calls = []
-
-    def look(self, logs=None):
-        calls.extend(frame.name for frame in traceback.extract_stack() if OURS in frame.filename)
-        raise ValueError("seen")
-
-    monkeypatch.setattr(Clock, "on_train_begin", look, raising=False)
-    arguments = ("--image-size", 8, "--set-model", "depth=1", "--precision", "float32")
-    code, _, error = app("train", *arguments, "--out", tmp_path / "run")
-    assert (code, "seen" in error) == (1, True)
-    assert "train_run" in calls
-    assert len(calls) <= 10, calls

@@ -102,14 +102,3 @@ def test_model_and_text_must_fit(prepared):
     longer = dataclasses.replace(TASK, length=17)
     with pytest.raises(ValueError, match="length=17"):
         longer.check_fit(tiny_model(prepared.tokenizer), prepared)
-
-
-@pytest.mark.once
-def test_settings_out_of_range():
-    for task, name, value in (
-        (MaskedLM, "mask_rate", 0.0),
-        (MaskedLM, "epoch_tokens", 0),
-        (TextClassification, "length", 4),
-    ):
-        with pytest.raises(ValueError, match=name):
-            task(**{name: value})

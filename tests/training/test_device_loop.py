@@ -9,7 +9,7 @@ import tiny_run
 from tiny_run import make_data, tiny_model
 
 from keras_gmlp.data.batches.augmentation import Augmentation
-from keras_gmlp.data.batches.device import DeviceBatches, chunk_length
+from keras_gmlp.data.batches.device import DeviceBatches
 from keras_gmlp.objectives.losses import CrossEntropy
 from keras_gmlp.objectives.metrics import Accuracy
 from keras_gmlp.objectives.optimizers import make_optimizer
@@ -125,12 +125,6 @@ def test_epochs_of_any_length_are_parts_of_the_same_passes(steps):
         part.start_epoch(epoch)
         seen.append(part.order)
     np.testing.assert_array_equal(np.concatenate(seen), stream[: len(seen) * steps])
-
-
-@pytest.mark.once
-def test_chunk_length():
-    for steps, expected in ((390, 195), (97, 97), (7, 7), (1000, 200), (2 * 211, 200), (195, 195)):
-        assert chunk_length(steps) == expected
 
 
 def test_pipeline_is_chosen_by_backend_data_and_device(monkeypatch):

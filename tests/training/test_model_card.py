@@ -28,16 +28,6 @@ METRICS = {
 }
 
 
-def test_card_of_a_classifier_of_pairs():
-    recipe = {"data": "mine.csv", "task": "text_classification", "labels": ["no", "yes"]}
-    recipe |= {"pairs": True, "length": 128, "command": {"hold_out": 0.1, "task": "mine.csv"}}
-    card = model_card("runs/mine", recipe, {"test_matthews_correlation": 0.5})
-    assert 'model("He left the house.", "He went out.")' in card
-    assert "| test matthews correlation | 0.5 |" in card
-    assert "On 0.1 of the training texts" in card
-    assert "`model.keras`" not in card
-
-
 @pytest.fixture
 def run(tmp_path):
     """The folder of a complete run without a card."""

@@ -11,17 +11,7 @@ from keras_gmlp.utils.errors import (
     one_line_warnings,
     printable,
     warn,
-    why_ended,
 )
-
-
-def test_why_a_process_ended():
-    for code, log, reason in (
-        (1, "Traceback:\n  somewhere\nValueError: no such file\n\n", "ValueError: no such file"),
-        (3, "\n", "exit code 3"),
-        (-9, "halfway\n", "ended by SIGKILL (out of memory?)"),
-    ):
-        assert why_ended(code, log) == reason
 
 
 def test_what_could_change_the_terminal_is_escaped():
@@ -59,19 +49,6 @@ def test_error_of_a_batch_is_one_line():
     model.compile(keras.optimizers.SGD(use_ema=True), "mse", jit_compile=False)
     with pytest.raises(ValueError, match=r"^photo\.png: damaged\.$"), one_line_errors():
         model.fit(batches, epochs=3, steps_per_epoch=2, shuffle=False, verbose=0)
-
-
-def clean_up_badly():
-    nothing = None
-    try:
-        raise KeyboardInterrupt
-    finally:
-        nothing()
-
-
-def test_error_of_a_clean_up_gives_way_to_the_first():
-    with pytest.raises(KeyboardInterrupt), one_line_errors():
-        clean_up_badly()
 
 
 @pytest.mark.filterwarnings("default")

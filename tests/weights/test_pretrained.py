@@ -225,34 +225,6 @@ def test_preparation_is_timm_s(timm, tmp_path, size, crop, interpolation):
     np.testing.assert_allclose(pixels / 127.5 - 1, expected, atol=1e-2)
 
 
-@pytest.mark.slow
-def test_classify_prints_the_top_five_of_timm(timm, tmp_path, convert):
-    import torch
-    from timm.data import create_transform, resolve_model_data_config
-    from timm.models import save_for_hf
-
-    torch.manual_seed(0)
-    theirs = timm.create_model("vit_tiny_patch16_224").eval()
-    with torch.no_grad():
-        for weight in theirs.parameters():
-            weight.add_(0.05 * torch.randn(weight.shape))
-    save_for_hf(theirs, tmp_path / "theirs", safe_serialization="both")
-    code, out, _ = convert(tmp_path / "theirs" / "model.safetensors", tmp_path / "ours")
-    assert (code, "5,717,416 parameters" in out) == (0, True)
-    transform = create_transform(**resolve_model_data_config(theirs))
-    classifier = load(tmp_path / "ours")
-    for name in ("china", "flower"):
-        path = tmp_path / f"{name}.jpg"
-        Image.fromarray(load_sample_image(f"{name}.jpg")).save(path)
-        with Image.open(path) as opened, torch.no_grad():
-            logits = theirs(transform(opened)[None])[0]
-        top = logits.softmax(-1).topk(5)
-        expected = [pretrained.imagenet_labels()[i] for i in top.indices]
-        found = classifier.classify(path)
-        assert [label for label, _ in found] == expected
-        np.testing.assert_allclose([p for _, p in found], top.values.numpy(), rtol=1e-3)
-
-
 def test_convert_there_and_back(ours, published, tmp_path, convert):
     run, again = tmp_path / "run", tmp_path / "again" / "model.safetensors"
     code, out, _ = convert(published, run, "--json")

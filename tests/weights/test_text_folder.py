@@ -177,16 +177,6 @@ def test_fine_tuning_starts_from_each_class(publish, tmp_path, name):
     assert {row["label"] for row in opened.classify("the head")} == {"odd", "even"}
 
 
-def test_what_was_calibrated_is_kept(publish, tmp_path, capsys):
-    bert = open_text_model(publish("BertForSequenceClassification")[0])
-    bert = dataclasses.replace(bert, confidence=Confidence(2.5))
-    saved = save_text_model(bert, tmp_path / "bert" / "model.keras")
-    assert load(saved).confidence == Confidence(2.5)
-    back = str(tmp_path / "back" / "model.safetensors")
-    assert convert.main([str(tmp_path / "bert"), "--out", back]) == 0
-    assert "its probabilities are not calibrated" in capsys.readouterr().err
-
-
 def test_files_of_others_stay(publish, tmp_path):
     opened = open_text_model(publish("BertForMaskedLM")[0])
     (tmp_path / "vocab.txt").write_text("mine")
@@ -239,15 +229,19 @@ def test_a_bert_of_ours_without_segments(tokenizer, transformers, tmp_path):
     assert_equal_logits(model, run_reference(reference))
 
 
-def test_program_converts_both_ways(publish, transformers, tmp_path, capsys):
-    folder, _ = publish("BertForSequenceClassification")
-    assert convert.main([str(folder), "--out", str(tmp_path / "ours")]) == 0
+def test_program_converts_both_ways_and_keeps_what_was_calibrated(publish, tmp_path, capsys):
+    folder, ours = str(publish("BertForSequenceClassification")[0]), tmp_path / "ours"
+    assert convert.main([folder, "--out", str(ours)]) == 0
     assert "texts of up to 24 tokens, 3 classes" in capsys.readouterr().out
-    back = tmp_path / "back" / "model.safetensors"
-    assert convert.main([str(tmp_path / "ours"), "--out", str(back), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["opens"] == "BertForSequenceClassification"
-    assert convert.main([str(folder), "--out", str(tmp_path / "x"), "--image-size", "32"]) == 1
-    assert "--image-size" in capsys.readouterr().err
+    calibrated = dataclasses.replace(load(ours), confidence=Confidence(2.5))
+    saved = save_text_model(calibrated, tmp_path / "calibrated" / "model.keras")
+    assert load(saved).confidence == Confidence(2.5)
+    back = str(tmp_path / "back" / "model.safetensors")
+    assert convert.main([str(saved), "--out", back, "--json"]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["opens"] == "BertForSequenceClassification"
+    assert "its probabilities are not calibrated" in printed.err
+    assert convert.main([folder, "--out", str(tmp_path / "x"), "--image-size", "32"]) == 1
 
 
 def test_other_models_are_refused_by_name(publish, tmp_path):
