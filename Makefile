@@ -64,7 +64,6 @@ test-core: $(VENV)/.core-tests
 # Some hours; a part: make attack ATTACK="images --cases 1000"
 attack: $(VENV)/.dev
 	PYTHONPATH=$(CURDIR):$(CURDIR)/tests $(RUN) -m attack.cases $(ATTACK)
-	$(if $(ATTACK),,$(RUN) -m pytest tests/attack/test_parsers.py --hypothesis-profile attack)
 
 # The shortest time here to 88.5 % of CIFAR-10 with a gMLP: docs/results/record.md
 RECORD := --model gmlp_residual_n4_32 --set-model depth=4 --set-model 'stem_arguments={"depth": 5}' \
