@@ -12,11 +12,6 @@ let runtime;
 
 // Starts LiteRT.js once, with threads if the server's headers and the browser allow them.
 function startRuntime() {
-  if (typeof WebAssembly === "undefined") {
-    throw new Error(
-      "This browser has no WebAssembly, which the models require. Update the browser or enable it.",
-    );
-  }
   runtime ??= (globalThis.crossOriginIsolated
     ? loadLiteRt(WASM, { threads: true }).catch(() => loadLiteRt(WASM))
     : loadLiteRt(WASM)

@@ -1,4 +1,4 @@
-"""The frame of all programs: exit codes, errors on one line, options read from a text."""
+"""The frame of all programs: exit codes, and errors on one line."""
 
 import errno
 import importlib
@@ -11,7 +11,6 @@ import tensorflow as tf
 from load_app import APPS
 
 from keras_gmlp.programs.shared.cli import guarded
-from keras_gmlp.programs.shared.parser import Parser
 
 
 def raising(error):
@@ -35,51 +34,6 @@ def test_errors_for_the_user_are_one_line(capsys):
         assert capsys.readouterr().err == text
     with pytest.raises(KeyError):  # a bug, which keeps its traceback
         guarded("app", raising(KeyError("here")))
-
-
-OPTIONS = """\
-names NAME+  what to read
---count N:count=3  how often
---kind one|two  which of
-    the two
---file PATH!  a file
---again N*  may be repeated
-[either]
---yes  this
---no  or that
-[]
---backend
-"""
-
-
-def test_options_in_a_text(capsys):
-    parser = Parser(prog="app.py")
-    parser.add_options(OPTIONS, again={"type": int})
-    found = parser.parse_args(["a", "b", "--file", "x", "--again", "1", "--again", "2", "--yes"])
-    assert vars(found) == {
-        "names": ["a", "b"],
-        "count": 3,
-        "kind": None,
-        "file": "x",
-        "again": [1, 2],
-        "yes": True,
-        "no": False,
-        "backend": None,
-    }
-    text = " ".join(parser.format_help().split())
-    assert "--count N how often; default: 3" in text
-    assert "--kind {one,two} which of the two" in text
-    for given, reason in (
-        (["a"], "required: --file"),
-        (["a", "--file", "x", "--yes", "--no"], "not allowed with"),
-        (["a", "--file", ""], "file is empty"),
-        (["a", "--file", "x", "--conut=5"], "arguments: --conut=5. Did you mean --count?"),
-    ):
-        with pytest.raises(SystemExit, match="2"):
-            parser.parse_args(given)
-        error = capsys.readouterr().err
-        assert error.startswith("app.py: error: ")
-        assert (reason in error, error.count("\n")) == (True, 1)
 
 
 def test_missing_module_names_its_extra(capsys):

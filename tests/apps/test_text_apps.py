@@ -12,7 +12,6 @@ from small_text import LABELS, LINES, save_small_model, small_tokenizer
 
 from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.inference.card_update import update_card
-from keras_gmlp.programs.shared import text_options
 from keras_gmlp.tasks.registry import TEXT_TASKS, find_task
 
 FRANCE = "Paris is the [MASK] of France."
@@ -64,13 +63,6 @@ def test_marks_are_kept_unless_asked(tmp_path, options, kept):
     parsed = program.main.parse([*given, "--cased", "--strip-accents"])
     with pytest.raises(ValueError, match="tokenizer"):
         program.prepare_text(parsed, *parsed.runs)
-
-
-def test_long_texts_are_cut_for_people_and_escaped(capsys):
-    text_options.print_text("a\x1b\n\u202eb " + "x " * 10_000, None)
-    line = capsys.readouterr().out
-    assert line.startswith(r"a\x1b \u202eb x x")
-    assert (line.endswith(" ...\n"), len(line) < 1000) == (True, True)
 
 
 def test_unknown_tokens_are_a_warning():
@@ -166,13 +158,3 @@ def test_evaluate_prints_a_table_and_json(models, tmp_path, app):
     assert (code, json.loads(printed)["models"][0]["perplexity"] > 1) == (0, True)
     code, _, errors = app("evaluate", *given, "--label", "x")  # which only a table has
     assert (code, "--label" in errors, errors.count("\n")) == (1, True, 1)
-
-
-def test_similar_lines(run, models, tmp_path):
-    lines = ["Paris is the capital of France.", "", "In the old house by the river lives a cat."]
-    (tmp_path / "notes.txt").write_text("\n".join(lines), "utf-8")
-    given = ["A cat lives in the old house by the river.", "--data", tmp_path / "notes.txt"]
-    _, printed, _ = run("similar", *given, "--json", model=models["classify"])
-    found = json.loads("\n".join(printed))
-    assert found["query"] == given[0]
-    assert [row["line"] for row in found["similar"]] == [3, 1]

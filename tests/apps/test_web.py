@@ -215,14 +215,6 @@ def test_broken_models(page, pictures):
     assert page.inner_text("#problem") == ""
 
 
-def test_without_webassembly(browser, address, pictures):
-    with open_page(browser, address, "delete globalThis.WebAssembly") as page:
-        assert "no WebAssembly" in read_problem(page)
-        choose(page, pictures[0])
-        assert "no WebAssembly" in read_problem(page)
-        assert page.locator("#preview").is_visible()
-
-
 def test_without_threads(browser, address, pictures):
     script = "Object.defineProperty(globalThis, 'crossOriginIsolated', { value: false })"
     with open_page(browser, address, script) as page:
