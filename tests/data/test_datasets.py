@@ -135,14 +135,6 @@ def test_bad_folders(tmp_path, names, reason):
     message.encode()
 
 
-def test_paths_without_data(tmp_path, monkeypatch):
-    (tmp_path / "photo.jpg").touch()
-    fails("not a folder", tmp_path / "photo.jpg")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    for name in ("./photos", "~/photos", r"C:\photos"):
-        assert fails("no such folder", name).startswith(f"{name}: ")
-
-
 @pytest.fixture(scope="module")
 def tfds_folder(tmp_path_factory):
     """Where TFDS keeps sets: of grey images, of varied sizes, without labels, of text."""

@@ -73,17 +73,6 @@ def test_epochs_differ_and_come_again(monkeypatch, name, memory):
     np.testing.assert_array_equal(tf.random.uniform((4,)), expected)
 
 
-def test_a_seed_gives_the_same_batches_again_also_after_an_epoch_that_was_left():
-    seed = 2**40
-    _, second = epochs(noise(), AUGMENTATIONS[MOST], 2, position=seed)
-    batches = training_batches(noise(), 4, AUGMENTATIONS[MOST], seed)
-    next(iter(batches))
-    pixels, labels = zip(*batches.as_numpy_iterator(), strict=True)
-    assert same((np.stack(pixels), np.stack(labels)), second)
-    (other,) = epochs(noise(), AUGMENTATIONS[MOST], position=Position(seed + 1, epoch=1))
-    assert not same(other, second)
-
-
 @pytest.mark.parametrize(
     ("batch_size", "steps", "memory"),
     [(5, 2, 2**30), (99, 1, 2**30), (5, 2, 0)],

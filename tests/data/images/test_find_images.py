@@ -1,21 +1,8 @@
-import os
-
 import pytest
 from PIL import Image
-from refused import refused
 
 from keras_gmlp.data.images.find_images import find_images
 from keras_gmlp.utils.errors import DataWarning
-
-
-def test_pipes_are_not_files(tmp_path):
-    os.mkfifo(tmp_path / "pipe.png")
-    for path, match in (
-        (tmp_path / "pipe.png", "not a file or folder"),
-        (tmp_path, r"no image in this folder.*pipe\.png"),
-    ):
-        with refused(match):
-            find_images(path)
 
 
 def test_find_images(tmp_path):

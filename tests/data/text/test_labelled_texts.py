@@ -237,10 +237,3 @@ def test_splits_of_a_table_are_none_or_in_all_rows(tmp_path):
     train, _ = write_split(tmp_path / "u.csv", ["train"] * 4)
     for files in ((both, train), (train, both)):
         fails("names several splits", files[0], test=files[1])
-
-
-def test_splits_in_other_words_are_suspected(tmp_path):
-    top = tmp_path / "all"
-    write_texts(top, [f"{part}/{c}/{n}.txt" for part in ("uno", "dos") for c in "ab" for n in "12"])
-    with warns("dos, uno are taken for classes"):
-        assert load_text(top).labels == ("dos", "uno")
