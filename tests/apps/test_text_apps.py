@@ -12,10 +12,10 @@ from small_text import LABELS, LINES, save_small_model, small_tokenizer
 
 from keras_gmlp.data.text.tokenizer import Tokenizer
 from keras_gmlp.inference.card_update import update_card
-from keras_gmlp.tasks.registry import TEXT_TASKS, find_task
+from keras_gmlp.tasks.registry import find_task
 
 FRANCE = "Paris is the [MASK] of France."
-NAMES = ("fill_mask", "classify")
+TASKS = {"fill_mask": "masked_lm", "classify": "text_classification"}
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def models(tmp_path_factory):
     """A `.keras` file for each program."""
     folder, tokenizer = tmp_path_factory.mktemp("models"), small_tokenizer()
     paths = {}
-    for name, task in zip(NAMES, TEXT_TASKS, strict=True):
+    for name, task in TASKS.items():
         paths[name] = folder / f"{task}.keras"
         save_small_model(paths[name], task, tokenizer)
     return paths
