@@ -78,16 +78,3 @@ def test_ctrl_c_while_a_program_starts(monkeypatch, capsys):
     with pytest.raises(SystemExit) as stopped:
         importlib.import_module("start").start("__main__", "classify")
     assert (stopped.value.code, *capsys.readouterr()) == (130, "", "classify: stopped.\n")
-
-
-def test_output_of_native_code_and_notes_of_tensorflow_are_hidden(tmp_path):
-    (tmp_path / "tensorflow.py").write_text("import os; os.write(2, b'note')")
-    program = f"""
-os.environ.pop("TF_CPP_MIN_LOG_LEVEL", None)
-sys.path.insert(0, {str(tmp_path)!r})
-with quiet():
-    os.write(2, b"note")
-import_tensorflow()
-os.write(2, b"error")
-"""
-    assert run(program) == (0, "", "error")

@@ -122,7 +122,6 @@ SPLITS = [f"train/{label}/{n}.png" for label in "ab" for n in range(2)]
         (["cats/a/1.png", "dogs/a/1.png", "test/a/1.png"], "found the splits test;"),
         ([*SPLITS, "val/a/1.png", "Valid/a/1.png"], "Valid and val both mean validation"),
         ([*SPLITS, "test/a/1.png", "eval/a/1.png", "val/a/1.png"], "test, eval, validation"),
-        *((["z/1.png", f"{os.fsdecode(name)}/1.png"], "name") for name in ("a\nb", b"\xff")),
     ],
 )
 def test_bad_folders(tmp_path, names, reason):
@@ -130,9 +129,7 @@ def test_bad_folders(tmp_path, names, reason):
     for note in (tmp_path / name for name in names if name.endswith(".txt")):
         note.parent.mkdir()
         note.touch()
-    message = fails(reason, tmp_path)
-    assert message.startswith(str(tmp_path))
-    message.encode()
+    assert fails(reason, tmp_path).startswith(str(tmp_path))
 
 
 @pytest.fixture(scope="module")

@@ -87,9 +87,6 @@ def test_classify_with_a_head(head, tmp_path, app):
 
 
 def test_damaged_file_is_one_line(classifier, head, tmp_path):
-    found = add_head(classifier, write(tmp_path, {**head, "bias": [0, 1e39]}))  # over float32
-    with refused("its logits are NaN or infinite"):
-        found.classify(CAT)
     for change in (
         {"labels": ["a", "b\nc"]},
         {"weights": [[1], [2, 3]]},

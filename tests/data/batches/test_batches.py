@@ -93,6 +93,8 @@ def test_each_sample_once_with_its_label(monkeypatch, batch_size, steps, memory)
         )
         seen |= set(labels)
     assert seen == set(range(12))  # what an epoch leaves out is not always the same
+    (first,), (other,) = (epochs(images, None, 1, batch_size, position=seed) for seed in (0, 1))
+    assert not same(first, other)
 
 
 @pytest.mark.parametrize("memory", [2**30, 0])

@@ -9,7 +9,7 @@ from keras_gmlp import data
 from keras_gmlp.data.batches.host import make_windows
 from keras_gmlp.data.images.read_image import read_image
 from keras_gmlp.data.images.resized_crop import DRAWS
-from keras_gmlp.data.images.resizing import FITS, find_inner_size
+from keras_gmlp.data.images.resizing import FITS
 from keras_gmlp.data.images.samples import resize_images
 
 RED, GREEN, BLUE = (255, 0, 0), (0, 255, 0), (0, 0, 255)
@@ -22,15 +22,6 @@ def flag(tmp_path):
     pixels = np.broadcast_to(pixels, (20, 40, 3))
     Image.fromarray(pixels).save(tmp_path / "flag.png")
     return tmp_path / "flag.png", pixels
-
-
-def test_size_inside():
-    for size, target, inner in (
-        ((2, 3), (5, 6), (4, 6)),
-        ((3, 4), (10, 10), (8, 10)),  # 7.5, halves up
-        ((1, 1000), (8, 8), (1, 8)),
-    ):
-        assert find_inner_size(size, target) == inner
 
 
 def test_what_each_fit_keeps_of_the_sides(flag):

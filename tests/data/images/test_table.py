@@ -1,17 +1,12 @@
 """Tables of labelled images, compared with the same images in folders."""
 
-import shutil
-
 import numpy as np
 import pytest
-from load_app import load_app
 from pictures import write_pictures
 from refused import refused
 
 from keras_gmlp import data
 from keras_gmlp.evaluation.labelled import LabelledImages
-from keras_gmlp.inspection.check import check_folder
-from keras_gmlp.runs import RunSettings
 
 SPLITS = {"train": 6, "test": 2, "val": 1}
 
@@ -89,28 +84,6 @@ def test_tab_separated_table_with_repeated_rows(photos):
     lines = make_table(photos).read_text().replace(",", "\t").splitlines()
     table = write(photos.parent / "t.TSV", [*lines[1:], "./" + lines[2]], lines[0])
     assert contents(data.load(table)) == contents(data.load(photos))
-
-
-def test_names_of_tables(photos, monkeypatch):
-    table = make_table(photos)
-    monkeypatch.setenv("HOME", str(photos.parent))
-    assert LabelledImages("~/labels.csv", "all").name == str(table)
-    assert RunSettings(data=str(table)).out == "runs/gmlp_n4_32-labels-csv"
-    with refused("no such file", "gone.csv"):
-        data.load("gone.csv")
-    folder = shutil.move(photos, photos.parent / "photos.csv")
-    assert data.load(folder).labels == ("a", "b")
-
-
-def test_programs_read_tables(photos, tmp_path, capsys):
-    table = make_table(photos)
-    assert check_folder(table).pictures == check_folder(photos).pictures == 22
-    rows = [",".join(row.split(",")[::-1]) for row in table.read_text().splitlines()[1:]]
-    splits = ["val", "test", *["train"] * 20]
-    rows = [f"{row},{split}" for row, split in zip(rows, splits, strict=True)]
-    table = write(photos.parent / "splits.csv", rows, "label,path,split")
-    assert load_app("pack").main([str(table), "--out", str(tmp_path / "p")]) == 0
-    assert "20 for training, 1 for testing, 1 for validation" in capsys.readouterr().out
 
 
 A, B = "photos/a/burst1_11.png,a", "photos/b/burst0_00.png,b"
