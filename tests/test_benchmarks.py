@@ -5,8 +5,10 @@ import shutil
 import numpy as np
 import pytest
 from own_images import write_folder, write_start
+from small_text import save_small_model, small_tokenizer
 
 from benchmarks import (
+    few_labels,
     image_sizes,
     language,
     own_images,
@@ -98,3 +100,42 @@ def test_language(tmp_path):
     found = {row[""]: row["accuracy, %"] for row in floors}
     assert found["shared words"] == 100
     assert found["majority"] == pytest.approx(60)
+
+
+def test_few_labels(tmp_path, capsys, monkeypatch):
+    texts = [f"{word} {n}" for n in range(10) for word in ("bad film", "good film")]
+    split = TextSplit(texts, [0, 1] * 10)
+    reviews = TextData("reviews", ("bad", "good"), split, split.take(range(4)))
+    monkeypatch.setattr(few_labels, "SETS", {"reviews": lambda: reviews})
+    save_small_model(tmp_path / "model.keras", "masked_lm", small_tokenizer())
+    small = {
+        "MODEL": str(tmp_path / "model.keras"),
+        "EPOCHS": {8: 1, 12: 1},
+        "DRAWS": 2,
+        "LENGTH": 16,
+    }
+    for name, value in small.items():
+        monkeypatch.setattr(few_labels, name, value)
+    file = tmp_path / "rows.csv"
+    assert few_labels.main([str(file)]) == 0
+    rows = few_labels.read_rows(file)
+    assert len(rows) == 3 * 2 * 2
+    assert {row["accuracy"] for row in rows if row["way"] == "n-grams"} == {"1.0"}
+    assert "| n-grams | 100.0 ± 0.0 % | 100.0 ± 0.0 % |" in capsys.readouterr().out
+    made = file.read_text()
+    assert few_labels.main([str(file)]) == 0
+    assert file.read_text() == made
+
+
+def test_few_labels_tests_other_paragraphs(monkeypatch):
+    places = [(f"article {a}".encode(), f"paragraph {p}".encode()) for a in "bac" for p in range(9)]
+    rows = [{"title": a, "context": p, "question": b"%s %s" % (a, p)} for a, p in 2 * places]
+    read = type("Rows", (), {"as_numpy_iterator": lambda self: iter(rows)})
+    monkeypatch.setattr(few_labels.tfds, "open_set", lambda *_: None)
+    monkeypatch.setattr(few_labels.tfds, "read_split", lambda *_: read())
+    found = few_labels.read_questions()
+    assert (len(found.train), len(found.test)) == (48, 6)
+    assert not {*found.train.texts} & {*found.test.texts}
+    assert all(
+        found.labels[c] in t for t, c in zip(found.test.texts, found.test.labels, strict=True)
+    )

@@ -1,4 +1,4 @@
-"""The tables of README and the result pages are what their CSV files in docs/records say."""
+"""The tables of README and the pages are what their CSV files in docs/records say."""
 
 import csv
 import itertools
@@ -58,6 +58,21 @@ def of_fraction(fraction):
     )
 
 
+def of_draws(name, labels):
+    """Returns a column that shows the mean accuracy on a set, and the deviation over the draws."""
+
+    def show(rows):
+        drawn = [row for row in rows if (row["set"], row["labels"]) == (name, str(labels))]
+        values = [100 * float(row["accuracy"]) for row in drawn]
+        return (
+            f"{statistics.mean(values):.1f} ± {statistics.stdev(values):.1f} %"
+            if len(values) > 1
+            else ""
+        )
+
+    return show
+
+
 def seconds_to_goal(rows):
     (row,) = rows
     if not row["epoch_seconds"]:
@@ -107,6 +122,10 @@ COLUMNS = {
     "fourth 60": share("negation_4", 1),
     "validation texts": share("sst2_accuracy", 2),
     "calibration error": share("calibration_error", 2),
+    "SST-2, 100": of_draws("SST-2", 100),
+    "SST-2, 1,000": of_draws("SST-2", 1000),
+    "questions, 100": of_draws("questions", 100),
+    "questions, 1,000": of_draws("questions", 1000),
 }
 
 
@@ -124,11 +143,8 @@ def find_tables(page):
             yield head, rows, found[1]
 
 
-TABLES = [
-    (page, *table)
-    for page in ("README.md", *(f"docs/results/{p.name}" for p in (DOCS / "results").glob("*.md")))
-    for table in find_tables(page)
-]
+PAGES = ["README.md", *(str(p.relative_to(ROOT)) for p in DOCS.glob("*/*.md"))]
+TABLES = [(page, *table) for page in PAGES for table in find_tables(page)]
 
 
 def read_records(name):
