@@ -1,12 +1,13 @@
 """Names that load on first use: those that the stub of a module (`.pyi`) imports."""
 
 import importlib
+import os.path
 
 
 def attach_names(spec):
     """Returns `__getattr__`, `__dir__` and `__all__` of a module for the names in its stub."""
-    with open(f"{spec.origin}i", encoding="utf-8") as stub:
-        lines = [line.split() for line in stub]  # from .module import name as name
+    stub = spec.loader.get_data(f"{os.path.splitext(spec.origin)[0]}.pyi")  # in an archive, too
+    lines = map(str.split, stub.decode().splitlines())  # from .module import name as name
     places = {words[-1]: words[1] for words in lines if words[:1] == ["from"]}
     names = sorted(places)
 
