@@ -18,6 +18,7 @@ DEFAULT_LANGUAGE_MODEL = "amlp_nano-wiki"  # fills in masks, and finds similar t
 DEFAULT_BACKBONE = "gmlp_photo_64"  # for a user's own images
 
 HUB = "hf://"
+HUBS = (HUB, "hf-hub:")  # the second in the settings of older runs
 WEIGHTS = "model.safetensors"  # published ones in a folder, as in the hub's cache
 SUFFIXES = (".safetensors", ".pth", ".pt", ".npz", ".bin", ".ckpt", ".pth.tar", ".pt.tar")
 
@@ -60,7 +61,7 @@ def find_model(source, kinds=KINDS):
     """
     names = [EXPECTED[kind] for kind in kinds if kind in EXPECTED]
     wanted = f"expected {', '.join([*names, 'the folder of a run'])} or an included model's name"
-    if str(source).startswith(HUB):
+    if str(source).startswith(HUBS):
         path = _download(source)
     else:
         path = Path(find_shipped(source)).expanduser()
@@ -77,7 +78,7 @@ def find_model(source, kinds=KINDS):
 def _download(source):
     """Returns the folder of a model on the hub, whose missing files are downloaded."""
     hub = require("huggingface_hub", f"{source}: a model on the hub", "convert")
-    name, _, revision = source.removeprefix(HUB).partition("@")
+    name, _, revision = source.partition(":")[2].lstrip("/").partition("@")
     get = functools.partial(hub.snapshot_download, name, revision=revision or None)
     try:
         folder = Path(get(allow_patterns=[*ON_HUB, "*.json", "*.txt"]))

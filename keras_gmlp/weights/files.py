@@ -16,7 +16,7 @@ from keras_gmlp.utils.environment import require
 from keras_gmlp.utils.errors import is_out_of_memory, shortened
 from keras_gmlp.utils.files import atomic_write, read_json, require_bounded, write_json
 from keras_gmlp.utils.labels import check_labels
-from keras_gmlp.utils.sources import HUB, WEIGHTS, find_suffix
+from keras_gmlp.utils.sources import HUBS, WEIGHTS, find_suffix
 
 # Entries of training scripts that hold the weights; the first one that exists counts.
 _HOLDERS = (
@@ -104,7 +104,7 @@ def _read_config(path):
 
 def short_name(source):
     """Returns a short name for a source, from its file, its folder or the hub name."""
-    if str(source).startswith(HUB):
+    if str(source).startswith(HUBS):
         return str(source).partition("@")[0].rstrip("/").rpartition("/")[2]
     path = Path(source)
     suffix = find_suffix(path) or ".keras"
@@ -114,9 +114,8 @@ def short_name(source):
             return stem
         path = path.parent
     path = Path(os.path.realpath(path))
-    if path.parent.name == "snapshots":  # models--OWNER--NAME/snapshots/COMMIT, a hub's cache
-        return path.parent.parent.name.rpartition("--")[2]
-    return path.name
+    cached = path.parent.parent.name  # models--OWNER--NAME/snapshots/COMMIT in a hub's cache
+    return cached.rpartition("--")[2] if cached.startswith("models--") else path.name
 
 
 def write_checkpoint(path, arrays, config):
