@@ -45,7 +45,9 @@ def prepare(settings, dataset=None):
         recipe = settings.make_recipe()
         keras.utils.set_random_seed(recipe.seed)
         make = _adapt_language_model if settings.task else _build_language_model
-        return PreparedRun(settings, recipe, *make(settings, recipe))
+        found, *built = make(settings, recipe)
+        recipe = dataclasses.replace(recipe, task=recipe.task.match(found))
+        return PreparedRun(settings, recipe, found, *built)
     if dataset is None:
         check_path(settings.data)  # before weights are downloaded
     source = None

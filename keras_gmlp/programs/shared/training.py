@@ -26,6 +26,8 @@ def print_run(run):
     import keras
 
     settings, data = run.settings, run.data
+    several = " of which any number may apply" * run.recipe.task.several
+    classes = f"{len(getattr(data, 'labels', ()))} classes{several}"
     print(f"model  {settings.model or settings.weights}, {run.model.count_params():,} parameters")
     if run.transfer is not None:
         print(f"from   {settings.weights}: {run.transfer}")
@@ -33,10 +35,10 @@ def print_run(run):
             print("       it knows photographs; --weights none trains from scratch")
     if settings.kind == "data":
         sizes = " + ".join(f"{len(split):,} {name}" for name, split in data.splits().items())
-        print(f"data   {data.name}, {len(data.labels)} classes, {sizes} images")
+        print(f"data   {data.name}, {classes}, {sizes} images")
     elif settings.kind == "task":
-        sizes = f"{len(data.train):,} + {len(data.test):,} texts in {len(data.labels)} classes"
-        print(f"data   {data.name}, {sizes}")
+        sizes = f"{len(data.train):,} + {len(data.test):,} texts"
+        print(f"data   {data.name}, {classes}, {sizes}")
     else:
         print(f"data   {data.name}, {data.train.summary()}")
         print(f"words  {data.tokenizer.size:,}, from {settings.prepared}/tokenizer.json")
