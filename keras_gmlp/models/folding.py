@@ -5,6 +5,7 @@ from keras import layers, ops
 
 from keras_gmlp.layers import Affine, GMLPBlock, ResMLPBlock, SpatialProjection
 from keras_gmlp.layers.resmlp import FoldedResMLPBlock
+from keras_gmlp.models.structure import require_floats
 
 
 def fold(model: keras.Model) -> keras.Model:
@@ -18,13 +19,14 @@ def fold(model: keras.Model) -> keras.Model:
         A new `keras.Model`, not compiled. The given model does not change.
 
     Raises:
-        ValueError: If the model has no `ResMLPBlock`, has blocks with `norm_placement="post"`, or
-            has no head to fold the last `Affine` into.
+        ValueError: If the model is quantized, has no `ResMLPBlock`, has blocks with
+            `norm_placement="post"`, or has no head to fold the last `Affine` into.
 
     Example:
         >>> fold(keras_gmlp.build("resmlp_n4_32")).output_shape
         (None, 10)
     """
+    require_floats(model)
     last = [layer for layer in model.layers if isinstance(layer, Affine)]
     heads = [layer for layer in model.layers if isinstance(layer, layers.Dense)]
     blocks = [layer for layer in model.layers if isinstance(layer, ResMLPBlock)]

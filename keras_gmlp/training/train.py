@@ -15,6 +15,7 @@ from keras_gmlp.data.own_arrays import from_arrays, is_raw
 from keras_gmlp.data.run_folder import RESTORE, Run
 from keras_gmlp.models.precision import in_float32
 from keras_gmlp.models.saved import load_model
+from keras_gmlp.models.structure import require_floats
 from keras_gmlp.tasks import linear_head
 from keras_gmlp.tasks.task import EVALUATED_SAMPLES
 from keras_gmlp.training.callbacks import (
@@ -90,9 +91,9 @@ def train(
         epochs.
 
     Raises:
-        ValueError: If the model does not fit the data, a patience lacks validation images, the
-            directory holds a run with other settings or data, another process uses it, or several
-            processes have different settings or data.
+        ValueError: If the model is quantized or does not fit the data, a patience lacks validation
+            images, the directory holds a run with other settings or data, another process uses it,
+            or several processes have different settings or data.
         DivergedError: If the loss becomes NaN or infinite.
     """
     import matplotlib.figure  # noqa: F401 (if it is missing, fail now and not after the last epoch)
@@ -106,6 +107,7 @@ def train(
     directory = Path(directory)
     recipe = dataclasses.replace(recipe, task=recipe.task.match(data))
     recipe.task.check_fit(model, data)
+    require_floats(model)
     require_validation(recipe, data)
     pipeline = choose_pipeline(recipe, data, None if restart else directory)
     recipe = dataclasses.replace(recipe, pipeline=pipeline)

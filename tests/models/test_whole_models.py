@@ -105,11 +105,14 @@ def test_quantized_by_keras(family, mode, tolerance, tmp_path):
 def test_what_requires_floats_refuses_a_quantized_model(tmp_path):
     model, other = random_model("gmlp", depth=1), random_model("gmlp", depth=1)
     model.quantize("int8")
+    data = np.repeat(IMAGES, 10, axis=0).astype("uint8"), np.arange(40) % 5
     for refuse in (
         lambda: in_float32(model),
         lambda: keras_gmlp.weights.transfer(model, other),
         lambda: keras_gmlp.export.export(model, tmp_path),
         lambda: class_maps(model, IMAGES[0], [0]),
+        lambda: keras_gmlp.fold(model),
+        lambda: keras_gmlp.train(model, data, "quick", tmp_path),
     ):
         with pytest.raises(ValueError, match="quantized"):
             refuse()
