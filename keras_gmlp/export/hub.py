@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import re
 import shutil
 import tempfile
@@ -11,7 +12,7 @@ from pathlib import Path
 from keras_gmlp.data.run_folder import Run
 from keras_gmlp.tasks.registry import find_task
 from keras_gmlp.training.model_card import FILE as README
-from keras_gmlp.utils.card import read_card
+from keras_gmlp.utils.card import CARD, read_card
 from keras_gmlp.utils.environment import require
 from keras_gmlp.utils.errors import shortened
 from keras_gmlp.utils.files import write_json
@@ -19,6 +20,7 @@ from keras_gmlp.utils.formats import FORMATS
 from keras_gmlp.utils.sources import HUB, find_model
 
 RECORDS = ("metrics.json", "history.csv", "curves.png")
+TEXTS = (CARD, "recipe.json", "metrics.json", README)  # which may name files of this machine
 
 
 @contextlib.contextmanager
@@ -59,18 +61,32 @@ def upload(directory, repository):
             elif source.exists():
                 shutil.copy(source, folder / file)
         recipe = {key: value for key, value in run.recipe.items() if key != "places"}
-        write_json(folder / "recipe.json", recipe)  # without the paths of this machine
+        write_json(folder / "recipe.json", recipe)
         text = (run.path / README).read_text("utf-8") if (run.path / README).exists() else ""
         call = f"model = keras_gmlp.load({json.dumps(name)})"
         text = re.sub(r"(?m)^model = keras_gmlp\.load\(.*\)$", call, text)
         head = _describe(hub, run, task, repository.repo_id)
         (folder / README).write_text(f"---\n{head.to_yaml()}\n---\n\n{text}", "utf-8")
+        for file in filter(Path.exists, map(folder.joinpath, TEXTS)):
+            file.write_text(_shorten_paths(file.read_text("utf-8"), run), "utf-8")
         hub.HfApi().upload_folder(
             repo_id=repository.repo_id,
             folder_path=folder,
             commit_message="Upload a run of keras_gmlp",
             delete_patterns=[path.name, *models, "saved_model/*"],  # those of an earlier run
         )
+
+
+def _shorten_paths(text, run):
+    """Returns a text with the last names only of absolute paths that a run was given."""
+    given = [*run.recipe.values(), *run.recipe.get("command", {}).values()]
+    given.append(run.metrics.get("calibration", {}).get("data"))
+    paths = {path for path in given if isinstance(path, str) and os.path.isabs(path)}
+    for path in sorted(paths, key=len, reverse=True):
+        for written in (path, json.dumps(path)[1:-1]):
+            place = rf"(?<![\w./-]){re.escape(written)}"
+            text = re.sub(place, lambda _, path=path: Path(path).name, text)
+    return text
 
 
 def _describe(hub, run, task, repo_id):

@@ -1,5 +1,6 @@
 """Exports a training run and compares each file with the model."""
 
+import os
 import re
 import tempfile
 import time
@@ -121,7 +122,10 @@ def _make_card(own, run, task):
     names = ("preset", "data", "arguments", f"test_{task.headline}")
     # Each export writes its own labels.
     card = {name: value for name, value in own.items() if name not in ("labels", "named")}
-    return card | {name: known[name] for name in names if name in known}
+    card |= {name: known[name] for name in names if name in known}
+    if os.path.isabs(str(card.get("data", ""))):  # the files leave this machine
+        card["data"] = Path(card["data"]).name
+    return card
 
 
 def load_check_data(directory, name=None):

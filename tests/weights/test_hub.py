@@ -46,7 +46,10 @@ def test_run_goes_up_and_comes_back(hub, tmp_path, monkeypatch, app):
     run = tmp_path / "run"
     train_tiny(run)
     recipe = json.loads((run / "recipe.json").read_text())
-    (run / "recipe.json").write_text(json.dumps({**recipe, "places": {"a": "/home/me/a"}}))
+    command = {"data": "/home/mé/a", "weights": "/home"}
+    places = {"command": command, "places": {"a": "/home/mé/a"}}
+    (run / "recipe.json").write_text(json.dumps({**recipe, **places}))
+    (run / "README.md").write_text((run / "README.md").read_text() + "from '/home/mé/a'")
     (run / "saved_model").mkdir()
     (run / "saved_model" / "saved_model.pb").write_bytes(b"graph")
     card = b"---\nlicense: mit\n---\n"
@@ -61,9 +64,11 @@ def test_run_goes_up_and_comes_back(hub, tmp_path, monkeypatch, app):
     files = hub.repositories["me/shades"]
     assert {"curves.png", "saved_model/saved_model.pb"} < set(files)
     assert "model.tflite" not in files
-    assert not any(b"/home/me" in content for content in files.values())
+    assert not any(b"/home" in content for content in files.values())
     _, head, text = files["README.md"].decode().split("---\n", 2)
     assert 'keras_gmlp.load("hf://me/shades")' in text
+    assert text.endswith("from 'a'")
+    assert json.loads(files["recipe.json"])["command"] == {"data": "a", "weights": "home"}
     head = yaml.safe_load(head)
     assert (head["library_name"], head["license"]) == ("keras", "mit")  # as it was
     assert (head["pipeline_tag"], head["datasets"]) == ("image-classification", ["shades"])
