@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -61,8 +62,8 @@ def export_run(
     Raises:
         ValueError: If the folder has no model, the model is damaged or does not fold, a format is
             unknown, or another process uses the folder.
-        RuntimeError: If a conversion fails, or a file does not answer as the model does; all other
-            files are written and checked.
+        RuntimeError: If a conversion fails, or a file does not answer as the model does and is
+            removed; all other files are written and checked.
     """
     path, _ = find_model(directory, ("keras",))
     directory, run, own = path.parent, Run(path), read_card(path)
@@ -104,6 +105,8 @@ def export_run(
                     results[name] = check_export(path, samples, expected, truth)
                 except (RuntimeError, ValueError) as error:  # the others are written all the same
                     failures.append(str(error))
+                    if name in results:  # programs would open the wrong file
+                        shutil.rmtree(path) if path.is_dir() else path.unlink()
                     continue
                 if folded:
                     results[name] |= {"folded": True, "parameters": model.count_params()}
@@ -173,7 +176,7 @@ def check_export(path, images, expected, labels=None):
     if result[name] > FAR * (span := np.ptp(wanted)) + ROUNDING:
         raise ValueError(
             f"{path}: does not answer as the model: {name} {result[name]}, of {span:.3g} between "
-            "the model's least and largest. Export another format."
+            "the model's least and largest. It is removed; export another format."
         )
     if found.shape[-1] > 1 and (labels is None or labels.ndim == 1):
         result["top1_agreement"] = round(float(np.mean(found.argmax(-1) == wanted.argmax(-1))), 6)

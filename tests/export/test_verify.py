@@ -133,6 +133,7 @@ def test_failed_conversion_leaves_the_others_and_their_checks(exported_run, unco
     exports = json.loads((directory / "metrics.json").read_text())["exports"]
     assert list(exports) == ["onnx", "keras", "saved_model"]
     assert exports["onnx"] == old["onnx"]
+    assert not (directory / "model.tflite").exists()  # programs would open it
 
 
 def test_file_that_answers_otherwise_is_refused(tmp_path, images):
