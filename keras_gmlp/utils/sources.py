@@ -90,8 +90,10 @@ def _download(source):
             f"{source}: not in the cache, and could not be downloaded; check the name and the "
             f"connection ({reason})."
         ) from None
-    if (folder / KERAS_WEIGHTS).exists() and not (folder / FILES["keras"]).exists():
-        members = ("metadata.json", "config.json", KERAS_WEIGHTS, CARD, LABELS, TOKENIZER)
+    stored = ("metadata.json", "config.json", KERAS_WEIGHTS)
+    is_whole = all((folder / member).exists() for member in stored)  # or a download was stopped
+    if is_whole and not (folder / FILES["keras"]).exists():
+        members = (*stored, CARD, LABELS, TOKENIZER)
         with atomic_write(folder / FILES["keras"]) as path, zipfile.ZipFile(path, "w") as archive:
             for member in members:
                 if (folder / member).exists():
