@@ -100,15 +100,39 @@ def test_finetuning_example(workspace, monkeypatch, capsys):
     assert "['blue', 'green', 'red']" in capsys.readouterr().out
 
 
+def test_lora_example(workspace):
+    write_folder(workspace / "photos")
+    names = run("docs/guides/your-images.md", 1, **{"epochs=8": "epochs=1"})
+    images, _ = names["photos"].test.arrays()
+    again = keras_gmlp.load_model("photos.keras", compile=False)
+    expected = names["model"].predict(images, verbose=0)
+    assert again.predict(images, verbose=0) == pytest.approx(expected, abs=1e-3)
+
+
 def test_folder_example(workspace):
-    run("docs/guides/your-images.md", 1)
+    run("docs/guides/your-images.md", 2)
     found = data.load("runs/five_digits", (32, 32))
     assert found.labels == ("0", "1", "2", "3", "4")
     assert (len(found.train), len(found.test)) == (723, 178)
 
 
-def test_classifying_example(workspace, capsys):
+@pytest.mark.filterwarnings("ignore:Layer")  # those without weights, says Keras
+def test_quantizing_example(workspace):
+    write_folder(workspace / "tiny_imagenet")
     run("docs/guides/deploy.md")
+    weights = keras_gmlp.load_model("quantized.keras").get_layer("block_0").weights
+    assert "int8" in {weight.dtype for weight in weights}
+
+
+def test_operators_example(workspace, capsys):
+    included = ROOT / "saved_models" / sources.DEFAULT_BACKBONE / "model_features.tflite"
+    (workspace / "model_int8.tflite").symlink_to(included)
+    run("docs/guides/deploy.md", 1)
+    assert "FULLY_CONNECTED" in ast.literal_eval(capsys.readouterr().out)
+
+
+def test_classifying_example(workspace, capsys):
+    run("docs/guides/deploy.md", 2)
     label, probability = ast.literal_eval(capsys.readouterr().out)[0]
     claimed = re.search(r"classify.py docs/cat.jpg .+ # cat ([\d.]+) %", PAGES["README.md"])[1]
     assert label == "cat"
@@ -121,7 +145,7 @@ def test_mediapipe_example(workspace, capsys):
     name = "gmlp_n4_32-cifar10"
     classifier = load(ROOT / "saved_models" / name / "model.keras")
     export(classifier.model, workspace / "runs" / name, ["mediapipe"], classifier.labels)
-    run("docs/guides/deploy.md", 2)
+    run("docs/guides/deploy.md", 4)
     assert capsys.readouterr().out.startswith("cat 0.8")
 
 
@@ -130,7 +154,7 @@ def test_features_example(workspace, capsys):
     place.mkdir(parents=True)
     features = ROOT / "saved_models" / sources.DEFAULT_BACKBONE / "model_features.tflite"
     (place / features.name).symlink_to(features)
-    run("docs/guides/deploy.md", 1)
+    run("docs/guides/deploy.md", 3)
     assert capsys.readouterr().out == "(256,)\n"
 
 
@@ -162,7 +186,7 @@ def test_language_example(workspace):
 
 
 def test_every_python_block_has_a_test_above():
-    places = {"docs/guides/deploy.md": 3, "docs/guides/text.md": 3, "docs/guides/your-images.md": 2}
+    places = {"docs/guides/deploy.md": 5, "docs/guides/text.md": 3, "docs/guides/your-images.md": 3}
     places |= dict.fromkeys(("README.md", "docs/guides/pretrained-weights.md"), 1)
     assert Counter(page for page, _ in BLOCKS) == places
 
