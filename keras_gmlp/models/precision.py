@@ -34,7 +34,11 @@ def in_float32(model: keras.Model) -> keras.Model:
     """
     require_floats(model)
     clone = keras.models.clone_model(model, clone_function=_clone_in_float32, recursive=True)
-    clone.set_weights(model.get_weights())
+    for layer, copy in zip(model._flatten_layers(), clone._flatten_layers(), strict=True):
+        variables = {}
+        layer.save_own_variables(variables)  # adds LoRA's matrices to the kernels
+        # Copies: JAX deletes arrays that it has trained or tested with.
+        copy.load_own_variables({k: keras.ops.convert_to_numpy(v) for k, v in variables.items()})
     # Of the public class also on PyTorch, where SGD() would make another: the file names it.
     sgd = object.__new__(keras.optimizers.SGD)
     sgd.__init__()
