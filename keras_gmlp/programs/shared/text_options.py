@@ -10,7 +10,7 @@ SHOWN = 400  # characters of a text
 
 COLUMNS = """\
 --column NAME*  column of the texts; give two for pairs; default: text
---label NAME  column of the labels; default: label
+--label NAME  column of the labels, with | between several; default: label
 --test FILE  texts to test on
 """
 
