@@ -57,6 +57,7 @@ def test_stated_versions_are_what_pip_requires():
     stated = f"Python {versions[0]} to {versions[-2]}"  # the newest has no TensorFlow
     for page in ("README.md", "CONTRIBUTING.md", "docs/security.md"):
         assert stated in PAGES[page]
+    assert f"\nversion: {keras_gmlp.__version__}\n" in (ROOT / "CITATION.cff").read_text()
     lists = project["dependencies"], *project["optional-dependencies"].values()
     required = [requirement for group in lists for requirement in group]
     floors = re.findall(r"\| (\w+) \| ([\d.]+) \|\n", PAGES["docs/security.md"])
