@@ -85,10 +85,11 @@ def _download(source):
         if not any((folder / file).exists() for file in ON_HUB):
             get(allow_patterns="pytorch_model.bin")  # of an older BERT
     except Exception as error:  # of the network, the name, the revision or the disk
-        reason = shortened(str(error), 160)
+        is_general = isinstance(error, FileNotFoundError)  # the client's, for any other error
+        reason = shortened(str((is_general and error.__cause__) or error), 160)
         raise ValueError(
-            f"{source}: not in the cache, and could not be downloaded; check the name and the "
-            f"connection ({reason})."
+            f"{source}: not in the cache, and could not be downloaded; check the name, "
+            f"{HUB}OWNER/MODEL, and the connection ({reason})."
         ) from None
     stored = ("metadata.json", "config.json", KERAS_WEIGHTS)
     is_whole = all((folder / member).exists() for member in stored)  # or a download was stopped
