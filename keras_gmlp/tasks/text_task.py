@@ -43,7 +43,7 @@ class TextTask(Task):
         "length": (lambda n: type(n) is int and n >= 8, "an integer of at least 8"),
     }
     inputs: ClassVar = {"token_ids": None}
-    example, pair_example = '("a gem of a film")', '("He left the house.", "He went out.")'
+    example, pair_example = '("a text")', '("He left the house.", "He went out.")'
     limits: ClassVar[tuple] = (
         "It can repeat what people wrote in the training texts, prejudice included.",
     )

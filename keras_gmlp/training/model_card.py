@@ -14,6 +14,7 @@ from keras_gmlp.utils.labels import show_labels
 from keras_gmlp.utils.tables import make_table
 
 FILE = "README.md"
+LATENCY = " The latency is the median on one thread of the\nmachine that exported."
 NOTES = "<!-- notes -->"  # the text after this line is written by hand and survives
 
 CARD = """\
@@ -38,8 +39,7 @@ On {tested} of `{data}`; `train` is measured on at most 10,000 samples:
 
 {results}
 
-`apps/export.py` writes and checks all formats. The latency is the median on one thread of the
-machine that exported.
+`apps/export.py` writes and checks all formats.{latency}
 
 ## Training
 
@@ -97,6 +97,7 @@ def model_card(place, recipe, metrics, megabytes=None):
         example=task.pair_example if recipe.get("pairs") else task.example,
         tested=tested,
         results=_describe_results(task, metrics, megabytes),
+        latency=LATENCY if metrics.get("exports") else "",
         curves="" if recipe.get("epochs") == 0 else "![Curves of each epoch](curves.png)\n\n",
         repeat=_describe_command(name, recipe),
         limits="\n".join(f"- {limit}" for limit in task.limits),

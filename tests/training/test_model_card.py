@@ -36,6 +36,12 @@ def run(tmp_path):
     return tmp_path
 
 
+def test_card_explains_latency_only_if_measured(run):
+    for metrics, found in (METRICS, True), ({"test_accuracy": 0.5}, False):
+        write_model_card(run, metrics)
+        assert ("on one thread" in (run / "README.md").read_text("utf-8")) == found
+
+
 def test_rewriting_keeps_the_notes(run):
     write_model_card(run)
     card = run / "README.md"
