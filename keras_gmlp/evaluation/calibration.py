@@ -76,7 +76,10 @@ def calibrate_run(
         metrics = run.metrics  # here, so that a damaged file is an error before a change
         task = find_task(model.task)
         if task.method != "classify" or task.several:
-            raise ValueError(f"{run.path}: {task.kind}; calibration requires a classifier.")
+            raise ValueError(
+                f"{run.path}: {task.kind}; calibration requires a classifier of one label for each "
+                "sample."
+            )
         read = _read_texts if task.domain == "texts" else _read_images
         described, logits, labels, others = read(model, run, data, split)
         result = described | _fit(logits, labels, others, reject)

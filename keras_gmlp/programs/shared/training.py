@@ -101,7 +101,8 @@ def show_run(metrics):
     ]
     best = f", epoch {metrics['best_epoch']} is saved" if "best_epoch" in metrics else ""
     seconds = f", {metrics['seconds']:.0f} s" if "seconds" in metrics else ""
-    trained = f"after {metrics['epochs']} epochs" if metrics["epochs"] else "with a linear head"
+    epochs = f"{metrics['epochs']} epoch{'s' * (metrics['epochs'] != 1)}"
+    trained = f"after {epochs}" if metrics["epochs"] else "with a linear head"
     print(f"{', '.join(scores)} {trained}{best}{seconds}")
     if metrics.get("test_predicted_classes") == 1:
         print("It predicts only one class. Try another --seed or --learning-rate.")
