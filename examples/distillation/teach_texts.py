@@ -19,6 +19,7 @@ import keras_gmlp
 from keras_gmlp import text
 from keras_gmlp.data.text.labelled_texts import TextData, TextSplit
 from keras_gmlp.data.text.tokenizer import encode_rows
+from keras_gmlp.tasks.confidence import Confidence
 from keras_gmlp.tasks.masked_lm import MASKS
 from keras_gmlp.utils.files import atomic_write, read_json, write_json
 from keras_gmlp.utils.progress import ProgressBar
@@ -120,8 +121,7 @@ def teach(options):
     texts = data.train.texts + stored["sentences"]
     answers = store_answers(teacher, texts, folder / "answers.npy")
 
-    powers = np.exp((answers - answers.max(-1, keepdims=True)) / options.temperature)
-    probabilities = powers / powers.sum(-1, keepdims=True)
+    probabilities = Confidence(options.temperature).probabilities(answers).astype("float32")
     taught = {"train": TextSplit(texts, answers.argmax(-1)), "probabilities": probabilities}
     data = TaughtTexts(**vars(data) | taught)
     recipe = keras_gmlp.Recipe(
