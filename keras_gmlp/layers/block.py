@@ -223,7 +223,7 @@ class Dense(layers.Dense):
         return x if self.activation is None else self.activation(x)
 
     def quantize(self, mode=None, type_check=False, config=None):
-        # Keras quantizes no subclass unless told so.
+        # Keras does not quantize subclasses of its layers by default.
         super().quantize(mode, type_check=False, config=config)
 
 

@@ -11,7 +11,7 @@ from keras_gmlp.utils.errors import one_line_errors
 
 
 class SeveralLabels:
-    """A part of tasks whose samples have any number of labels; beside it a subclass of `Task`.
+    """Mixin for tasks whose samples have any number of labels; use it with a subclass of `Task`.
 
     A task adds `find_rows(data, split, samples)`, which returns rows of 0 and 1.
     """
