@@ -101,6 +101,8 @@ def test_a_student_learns_and_resumes_after_a_kill(example, sources, monkeypatch
     losses = [float(row.split(",")[1]) for row in history[1:]]
     assert losses[-1] < losses[0]
     assert keras_gmlp.load(sources / "killed" / "model.keras").labels == ("a", "b")
+    start = keras_gmlp.build("gmlp_n4_32", weights=sources / "killed", classes=3)
+    np.testing.assert_array_equal(start.get_weights()[0], killed.get_weights()[0])
     example("halve_weights").halve_weights(sources / "whole" / "model.keras")
     half = keras_gmlp.load_model(sources / "whole" / "model.keras", compile=False)
     images = np.random.default_rng(0).uniform(0, 255, (2, 16, 16, 3))

@@ -154,9 +154,9 @@ def main(arguments=None):
         verbose=1,
     )
     student.save(folder / "model.keras")
-    for source in sources:
-        if source.classes:
-            write_card(folder / "model.keras", student, source.classes, {})
+    card = {"preset": options.model, "arguments": json.loads(options.set_model)}
+    labels = next((source.classes for source in sources if source.classes), None)
+    write_card(folder / "model.keras", student, labels, card)
 
 
 if __name__ == "__main__":
