@@ -4,10 +4,13 @@ python docs/language/make_negations.py runs/sst2-negations
 
 Writes train.csv, the training texts and sentences from the templates of negations.toml, and
 test.csv, SST-2's validation texts. Adjectives come from the training texts, too. Sentences of the
-tables negation*.tsv, on which the effect is measured, are left out.
+tables negation*.tsv, on which the effect is measured, are left out. Most training texts are phrases
+of others: with --validation COUNT, validation.csv holds that many whole sentences, and train.csv no
+phrase of which only they are the source.
 """
 
 import argparse
+import csv
 import re
 import tomllib
 from collections import Counter
@@ -16,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from keras_gmlp.data.text.labelled_texts import load_text
-from keras_gmlp.utils.tables import write_table
+from keras_gmlp.utils.files import atomic_write
 
 SENTENCES = 40_000
 TEMPLATES = Path(__file__).with_name("negations.toml")
@@ -112,10 +115,27 @@ def write_sentences(adjectives, seed=0):
         yield text, positive
 
 
+def hold_out(rows, count):
+    """Returns the rows without whole sentences and their phrases, and the rows of the sentences."""
+    labels = {text.strip(): label for text, label in rows}
+    whole, joined = [], "\n"
+    for text in sorted(labels, key=len, reverse=True):
+        if f" {text} " not in joined:
+            whole.append(text)
+            joined += f" {text} \n"
+    long = [text for text in whole if len(text.split()) >= 8]
+    held = set(np.random.default_rng(0).choice(long, count, replace=False).tolist())
+    kept = "".join(f" {text} \n" for text in whole if text not in held)
+    train = [row for row in rows if f" {row[0].strip()} " in kept]
+    return train, [(text, labels[text]) for text in sorted(held)]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("out", type=Path)
-    out = parser.parse_args().out
+    parser.add_argument("--validation", type=int, default=0, metavar="COUNT")
+    options = parser.parse_args()
+    out = options.out
     data = load_text("sst2")
     out.mkdir(parents=True, exist_ok=True)
     adjectives = find_adjectives(data.train.texts, data.train.labels)
@@ -124,14 +144,21 @@ def main():
     measured = {line.partition("\t")[0] for line in lines}
     found = [row for row in write_sentences(adjectives) if row[0] not in measured]
     print(f"{len(found):,} sentences, {SENTENCES - len(found)} left out")
-    rows = [(text, data.labels[positive]) for text, positive in found]
-    for name, split in (("train", data.train), ("test", data.test)):
-        own = [
-            (text, data.labels[label])
-            for text, label in zip(split.texts, split.labels, strict=True)
-        ]
-        own += rows if name == "train" else []
-        write_table(out / f"{name}.csv", [("text", "label"), *own])
+    made = [(text, data.labels[positive]) for text, positive in found]
+    rows = {
+        name: [(text, data.labels[label]) for text, label in zip(s.texts, s.labels, strict=True)]
+        for name, s in (("train", data.train), ("test", data.test))
+    }
+    if options.validation:
+        rows["train"], rows["validation"] = hold_out(rows["train"], options.validation)
+    rows["train"] += made
+    for name, own in rows.items():
+        # `write_table` would put an apostrophe before a text that begins with a dash.
+        with (
+            atomic_write(out / f"{name}.csv") as path,
+            path.open("w", encoding="utf-8", newline="") as file,
+        ):
+            csv.writer(file, lineterminator="\n").writerows([("text", "label"), *own])
 
 
 if __name__ == "__main__":
