@@ -4,6 +4,9 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 LITERT := apps/web/node_modules/.installed
 PORT ?= 8000
+# Python keeps what it compiles, which images of containers often switch off: without it, each of the
+# many processes of the tests compiles all that it imports, for 5 to 9 s.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo web test test-313 test-core attack record lint docs
 
