@@ -62,8 +62,9 @@ def exported(tmp_path_factory):
     model.compile(MatrixMuon(1e-6), CrossEntropy(), run_eagerly=True)
     model.fit(np.zeros((2, 16, 16, 3), "uint8"), np.zeros(2, "int32"), verbose=0)
     directory = tmp_path_factory.mktemp("gmlp")
-    # What PyTorch hands over to TensorFlow is the model's file, whatever the format.
-    formats = ["saved_model", "onnx"] if ON_TORCH else None
+    # What a backend hands over to another one is the model's file, whatever the format.
+    usual = [name for name in FORMATS if FORMATS[name].usual and name != "onnx"]
+    formats = ["saved_model", "onnx"] if ON_TORCH else usual
     return model, export(model, directory, formats, list("abcde"), calibration=PIXELS)
 
 

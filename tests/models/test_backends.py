@@ -28,7 +28,7 @@ folder, photos = map(Path, sys.argv[1:])
 images = np.load(folder / "images.npy")
 for path in folder.glob("*.keras"):
     model = load(path, keras.optimizers.AdamW)
-    np.save(folder / f"{path.stem}.npy", keras.ops.convert_to_numpy(model(images, training=False)))
+    np.save(folder / f"{path.stem}.npy", model.predict(images, verbose=0))
 model.fit(images, np.zeros(len(images), "int32"), verbose=0)
 
 for name in ("digits", str(photos)):
@@ -37,7 +37,7 @@ for name in ("digits", str(photos)):
     print(found.name, len(found.train), len(found.test), images.sum(), labels.sum())
 sizes = {"dim": 8, "depth": 1, "hidden_dim": 8, "patch_size": 8, "classes": len(found.labels)}
 model = keras_gmlp.gMLP(**sizes, input_shape=found.image_shape)
-recipe = keras_gmlp.Recipe(epochs=1, batch_size=8, precision="float32", pipeline="device")
+recipe = keras_gmlp.Recipe(epochs=1, batch_size=20, precision="float32", pipeline="device")
 print(keras_gmlp.train(model, found, recipe, folder / "run", verbose=0)["test_loss"])
 try:
     data.training_batches(found, 2)
