@@ -4,8 +4,8 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 LITERT := apps/web/node_modules/.installed
 PORT ?= 8000
-# Python keeps what it compiles, which images of containers often switch off: without it, each of the
-# many processes of the tests compiles all that it imports, for 5 to 9 s.
+# Images of containers often set it. Each of the many processes of the tests would then compile again
+# all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo web test test-313 test-core attack record lint docs

@@ -22,8 +22,15 @@ pytest.register_assert_rewrite("check_layer", "other_backend")
 
 # One process runs all tests of a file. These files start first, so that no process is still busy
 # with one of them when the others are done.
-LONGEST = ["test_train", "test_devices", "test_formats", "test_backends", "test_readme"]
-LONGEST += ["test_quick_start", "test_text_labels"]
+LONGEST = [
+    "test_train",
+    "test_devices",
+    "test_formats",
+    "test_backends",
+    "test_readme",
+    "test_quick_start",
+    "test_text_labels",
+]
 
 
 def pytest_collection_modifyitems(items):

@@ -5,8 +5,8 @@ python docs/language/make_negations.py runs/sst2-negations
 Writes train.csv, the training texts and sentences from the templates of negations.toml, and
 test.csv, SST-2's validation texts. Adjectives come from the training texts, too. Sentences of the
 tables negation*.tsv, on which the effect is measured, are left out. Most training texts are phrases
-of others: with --validation COUNT, validation.csv holds that many whole sentences, and train.csv no
-phrase of which only they are the source.
+of longer ones: with --validation COUNT, validation.csv holds so many whole sentences, and train.csv
+none of the phrases that occur only in them.
 """
 
 import argparse
